@@ -58,15 +58,15 @@ workloads: $(ENGINE) ## Run the papers' mechanisms under users and write docs/wo
 	@$(BIN)/python tools/questions_page.py workloads results/workloads
 
 .PHONY: validity
-validity: $(ENGINE) $(DEV) ## Measure perhop beside theory, ns-2, ns-3 and the kernel, and write docs/validity.md (20 minutes)
+validity: $(ENGINE) $(DEV) ## Measure perhop beside theory, ns-2, ns-3 and the kernel, and write docs/project/validity.md (20 minutes)
 	$(BIN)/python -m tools.validity $(ARGS)
 
 .PHONY: kernel-rows
-kernel-rows: $(ENGINE) $(DEV) ## Measure perhop beside a kernel testbed's published rows, into docs/validity.md (some minutes)
+kernel-rows: $(ENGINE) $(DEV) ## Measure perhop beside a kernel testbed's published rows, into docs/project/validity.md (some minutes)
 	$(BIN)/python -m tools.validity --only testbed
 
 .PHONY: coverage
-coverage: $(ENGINE) $(DEV) ## Try how often intervals contain what they are for, and write it into docs/validity.md (five hours of a core)
+coverage: $(ENGINE) $(DEV) ## Try how often intervals contain what they are for, and write it into docs/project/validity.md (five hours of a core)
 	$(BIN)/python -m tools.coverage --write $(ARGS)
 	$(BIN)/python -m tools.validity --render
 
@@ -232,7 +232,7 @@ sbom: cargo $(AUDIT_TOOLS) ## Write bills of materials (CycloneDX) of crates and
 	@tools/sbom.sh $(AUDIT)
 
 .PHONY: mutants
-mutants: cargo $(ENGINE) $(DEV) ## Change the code in small ways and list what no test notices (hours; docs/mutants.md)
+mutants: cargo $(ENGINE) $(DEV) ## Change the code in small ways and list what no test notices (hours; docs/project/mutants.md)
 	@tools/mutants.sh rust
 	@tools/mutants.sh python
 

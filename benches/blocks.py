@@ -319,7 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="what every block costs")
     parser.add_argument("--samples", type=int, default=101, help="turns of all rows")
     parser.add_argument("--write", action="store_true", help=f"record instructions in {RECORDED.name}")
-    parser.add_argument("--markdown", action="store_true", help="print tables for docs/benchmarks.md")
+    parser.add_argument("--markdown", action="store_true", help="print tables for docs/project/benchmarks.md")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args(arguments)
     program = build()

@@ -90,7 +90,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeat", type=int, default=3, help="runs of each program")
-    parser.add_argument("--markdown", action="store_true", help="tables for docs/benchmarks.md")
+    parser.add_argument("--markdown", action="store_true", help="tables for docs/project/benchmarks.md")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     asked = parser.parse_args()
     if why := engine.missing():

@@ -563,7 +563,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="time and memory of the engine as its work grows")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions, each with its own seed")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=USUAL, help="which to measure")
-    parser.add_argument("--markdown", action="store_true", help="print tables for docs/benchmarks.md")
+    parser.add_argument("--markdown", action="store_true", help="print tables for docs/project/benchmarks.md")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args(arguments)
     if options.repeat < 1:

@@ -430,7 +430,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="count them for the first two tables (slow under valgrind)",
     )
-    parser.add_argument("--markdown", action="store_true", help="print tables for docs/benchmarks.md")
+    parser.add_argument("--markdown", action="store_true", help="print tables for docs/project/benchmarks.md")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args(arguments)
     if options.repeat < 1:

@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="what congestion controls and applications in Python cost")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions, each with its own seed")
     parser.add_argument("--instructions", action="store_true", help="count instructions, too")
-    parser.add_argument("--markdown", action="store_true", help="print tables for docs/benchmarks.md")
+    parser.add_argument("--markdown", action="store_true", help="print tables for docs/project/benchmarks.md")
     options = parser.parse_args(arguments)
     if options.repeat < 1:
         parser.error("--repeat must be at least 1")

@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="what batches of trials cost a search, and what they gain")
     parser.add_argument("--repeat", type=int, default=8, help="seeds of each search, at least 2")
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 4, 8, 16, 60], help="trials in a batch")
-    parser.add_argument("--markdown", action="store_true", help="print tables for docs/benchmarks.md")
+    parser.add_argument("--markdown", action="store_true", help="print tables for docs/project/benchmarks.md")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args(arguments)
     if options.repeat < 2 or min(options.batches) < 1:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fuzz.sh SECONDS TARGET …: runs fuzz targets one after the other, each for so long (docs/fuzzing.md). Inputs that are found on the
+# fuzz.sh SECONDS TARGET …: runs fuzz targets one after the other, each for so long (docs/project/fuzzing.md). Inputs that are found on the
 # way are kept in target/fuzz-corpus; the seeds in fuzz/corpus stay as they are. Ends at the first finding.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

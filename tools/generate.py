@@ -311,7 +311,7 @@ VIEWS: dict[str, Callable[[], str]] = {
     "docs/scenario.md": scenario_format,
     **{f"docs/{kind}.schema.json": partial(json_schema, kind) for kind in schemas.KINDS},
     "fuzz/dictionaries/toml.dict": lambda: dictionary(
-        json.loads(_engine.scenario_schema()), (ROOT / "docs/router.md").read_text(encoding="utf-8")
+        json.loads(_engine.scenario_schema()), (ROOT / "docs/perhop-router.md").read_text(encoding="utf-8")
     ),
     "python/perhop/outcome.py": lambda: outcome(json.loads(_engine.measures())),
     "python/perhop/scenario.py": lambda: builder(json.loads(_engine.scenario_schema())),

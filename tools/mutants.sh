@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Mutation tests: the code is changed in one small way at a time, and some test should notice (docs/mutants.md).
+# Mutation tests: the code is changed in one small way at a time, and some test should notice (docs/project/mutants.md).
 #
 #   mutants.sh rust [ARGUMENT …]     cargo-mutants over what .cargo/mutants.toml names; arguments go to it (--shard 0/8)
 #   mutants.sh python [GROUP …]      mutmut over the groups of modules below, or over those named
@@ -68,7 +68,7 @@ previous() {
 # judge STATUS: what the exit status of cargo-mutants or of timeout means.
 judge() {
     case $1 in
-    2 | 3) echo 'some survived: write a test that notices, or say in docs/mutants.md why none can' ;;
+    2 | 3) echo 'some survived: write a test that notices, or say in docs/project/mutants.md why none can' ;;
     124 | 130 | 137) echo "stopped after $seconds s: the rest was not tried" ;;
     *) exit "$1" ;;
     esac

@@ -1,10 +1,10 @@
-"""Write docs/validity.md: perhop beside theory, RFC 9332, ns-2, ns-3 and the Linux kernel, number by number.
+"""Write docs/project/validity.md: perhop beside theory, RFC 9332, ns-2, ns-3 and the Linux kernel, number by number.
 
     python -m tools.validity                     everything that this machine can run (20 minutes)
     python -m tools.validity --only theory       one peer anew; the others stay as they were measured
-    python -m tools.validity --render            the page from docs/validity.json, without measuring
+    python -m tools.validity --render            the page from docs/project/validity.json, without measuring
 
-The measurements are kept in docs/validity.json, those of `tools.coverage` in docs/coverage.json. ns-2 and
+The measurements are kept in docs/project/validity.json, those of `tools.coverage` in docs/project/coverage.json. ns-2 and
 ns-3 need Debian's packages `ns2` and `libns3-dev`; the kernel needs what `perhop live` needs (docs/live.md).
 A missing peer is left as it was, and said.
 """
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from tests.oracle.agreement import Agreement
 
 HERE = Path(__file__).parent
-DATA = HERE.parent / "docs" / "validity.json"
-PAGE = HERE.parent / "docs" / "validity.md"
-COVERAGE = HERE.parent / "docs" / "coverage.json"
+DATA = HERE.parent / "docs" / "project" / "validity.json"
+PAGE = HERE.parent / "docs" / "project" / "validity.md"
+COVERAGE = HERE.parent / "docs" / "project" / "coverage.json"
 
 Entry = dict[str, Any]
 
@@ -66,7 +66,7 @@ PEERS: Mapping[str, Peer] = {
     "dualpi2": Peer(
         "DualPI2",
         "What RFC 9332 and its authors promise, and the laws behind it "
-        "([formulas](../tests/oracle/dualpi2.py)): Prague's flows in the L4S queue, as many of CUBIC "
+        "([formulas](../../tests/oracle/dualpi2.py)): Prague's flows in the L4S queue, as many of CUBIC "
         "in the classic one, packets of 1500 bytes, 4 runs of 60 s.\n\n"
         "- **Waits**: below 1 ms at the median and 2 ms at the 99th percentile; of each run the worst "
         "of the round trips 5, 10, 20, 50 and 100 ms. At 4 Mbit/s a packet takes 3 ms to send, and "
@@ -92,7 +92,7 @@ PEERS: Mapping[str, Peer] = {
     "ns-2": Peer(
         "ns-2",
         "ns-2.35 with its own DiffServ module, TCP and RAP ([what differs, and why]"
-        "(../tests/oracle/README.md)). Rate of a flow of each class in Mbit/s, 12 runs of each program. "
+        "(../../tests/oracle/README.md)). Rate of a flow of each class in Mbit/s, 12 runs of each program. "
         "Margin 5 % of ns-2's mean.",
         lambda: peers.all_of_ns2(range(1, 13)),
         by_class=True,
@@ -100,7 +100,7 @@ PEERS: Mapping[str, Peer] = {
     "ns-2-ecn": Peer(
         "ns-2 with ECN",
         "ns-2.35: NewReno and SACK with ECN over its RED that marks ([what differs, and why]"
-        "(../tests/oracle/ecn.py)), 12 runs of each program. Margins of ns-2's mean: 5 % of throughput, 2 % "
+        "(../../tests/oracle/ecn.py)), 12 runs of each program. Margins of ns-2's mean: 5 % of throughput, 2 % "
         "of utilization, 10 % of marks, drops and reductions. Where ns-2 marks or drops less than 0.01 % of "
         "the packets, that is not compared. With forty flows ns-2's senders reduce more often; its "
         "retransmissions can be marked, perhop's cannot (RFC 3168, section 6.1.5).",
@@ -109,7 +109,7 @@ PEERS: Mapping[str, Peer] = {
     "ns-2-finite": Peer(
         "ns-2 with finite flows",
         "ns-2.35: a thousand transfers of 5 to 500 kB that start as a Poisson process at a load of 0.6, with "
-        "a mean round trip of 44 ms without queues ([what differs, and why](../tests/oracle/finite.py)); "
+        "a mean round trip of 44 ms without queues ([what differs, and why](../../tests/oracle/finite.py)); "
         "mean completion times by size, 12 runs of each program on the same arrivals, so that each "
         "difference is one of pairs. Margin 5 % of ns-2's mean, 10 % of the 95th percentile and of drops. "
         "Where the first window is not limited, slow start overshoots and 6 % of the packets are lost: with "
@@ -126,7 +126,7 @@ PEERS: Mapping[str, Peer] = {
         "ns-3 for mechanisms of today",
         "ns-3.37: RED, Adaptive RED, CoDel, PIE, COBALT, FQ-CoDel and a step that marks, with NewReno, "
         "CUBIC, DCTCP and BBR; four flows, 6 runs of each program ([what differs, and why]"
-        "(../tests/oracle/README.md)). Margin 5 % of ns-3's mean; for the P99, whose values lie a "
+        "(../../tests/oracle/README.md)). Margin 5 % of ns-3's mean; for the P99, whose values lie a "
         "packet's transmission time apart, at least that time. Rows such as *NewReno, which halves its "
         "window* repeat others with one of ns-3's own ways taken out of it, and so show the cause. Where "
         "ns-3 marks or drops less than 0.01 % of the packets, that is not compared.",
@@ -135,9 +135,9 @@ PEERS: Mapping[str, Peer] = {
     "kernel": Peer(
         "Linux kernel",
         "The kernel's TCP through the same queues on real packets (`perhop compare`): 4 live and 20 "
-        "simulated runs. Margins are [those of the command](live.md#comparing-with-the-simulation). "
+        "simulated runs. Margins are [those of the command](../live.md#comparing-with-the-simulation). "
         "BBR does not react to marks, so it has no setting with ECN. What explains the differences: "
-        "[today's congestion controls](live.md#todays-congestion-controls).",
+        "[today's congestion controls](../live.md#todays-congestion-controls).",
         lambda: peers.all_of_the_kernel(4),
     ),
     "testbed": Peer(

@@ -251,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=PERHOP,
         help="whose are counted, for each packet",
     )
-    parser.add_argument("--markdown", action="store_true", help="print tables for docs/benchmarks.md")
+    parser.add_argument("--markdown", action="store_true", help="print tables for docs/project/benchmarks.md")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     parser.add_argument(
         "--at-least", type=float, help="exit 1 if perhop is not this many times as fast as ns-2"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LADDER = (5, 10, 30)
 """Numbers of runs, ascending. Of thirty runs most intervals cover as often as they say, of
-five fewer do (docs/validity.md)."""
+five fewer do (docs/project/validity.md)."""
 FIRST = LADDER[0]
 """Runs that are made in any case, by which the others are decided."""
 EVENTS = 60_000_000

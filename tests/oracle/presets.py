@@ -188,7 +188,7 @@ class Cell:
     exchanged: list[tuple[str, Use]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """As docs/validity.json keeps it."""
+        """As docs/project/validity.json keeps it."""
         return {
             "preset": self.setting.preset,
             "rate": self.setting.rate,

@@ -1,4 +1,4 @@
-"""Today's AQMs and congestion controls against ns-3: runs, docs/validity.md, and ns-3's own test cases.
+"""Today's AQMs and congestion controls against ns-3: runs, docs/project/validity.md, and ns-3's own test cases.
 
 A quantity agrees if it lies within the margin (`ns3.margin`), or if the two 95 % intervals overlap. `make
 validity` measures all settings; here are three of them.
@@ -105,7 +105,7 @@ def _estimate(found: dict[str, Any]) -> Estimate:
 
 @pytest.mark.parametrize("name", ns3.SETTINGS)
 def test_what_differs_is_known(name: str) -> None:
-    """In docs/validity.md nothing is apart but what `DIFFERENCES` names, with its cause."""
+    """In docs/project/validity.md nothing is apart but what `DIFFERENCES` names, with its cause."""
     setting = ns3.SETTINGS[name]
     found = {quantity for quantity, ours, theirs in measured(name) if apart(setting, quantity, ours, theirs)}
     assert found == set(ns3.DIFFERENCES.get(name, {}))

@@ -25,7 +25,7 @@ SEEDS = range(1, 5)
 
 ABOUT = """\
 Two flows on a Linux testbed of 2020 ([the rows, and what their sources
-say](../tests/oracle/l4s_tests/README.md)): the rate of the first over that of the second, as a multiple
+say](../../tests/oracle/l4s_tests/README.md)): the rate of the first over that of the second, as a multiple
 of the published ratio; the median over the rows of a group, 4 runs of perhop. A published row is one run.
 Margin 25 %.
 
@@ -95,7 +95,7 @@ target and its Reno-friendly window in whole segments (`bictcp_update`, `tcp_con
 segments, in a run of its own, gets 2.06 Mbit/s with 3 % dropped and 1.10 with 8 %. It brings the rows of
 two CUBIC flows to 1.00 to 1.06 of the published ratio (0.86 to 1.07 by fractions), and those of Prague
 beside CUBIC or Reno in one queue no nearer."""
-"""What docs/validity.md says of the comparison."""
+"""What docs/project/validity.md says of the comparison."""
 
 WIRE_BYTES = 1514
 """Of a full packet, with its Ethernet header."""

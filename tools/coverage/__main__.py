@@ -26,7 +26,7 @@ from perhop import _engine, budget
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-DATA = Path(__file__).parents[2] / "docs" / "coverage.json"
+DATA = Path(__file__).parents[2] / "docs" / "project" / "coverage.json"
 RUNS = (budget.LADDER[0], budget.LADDER[-1])
 """Runs of a group: the fewest that `perhop run` makes by default, and as many as it makes of a short run."""
 
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--most-runs", type=int, default=100_000, metavar="N", help="of a scenario, at most")
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at once")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
-    parser.add_argument("--write", action="store_true", help="write docs/coverage.json")
+    parser.add_argument("--write", action="store_true", help="write docs/project/coverage.json")
     given = parser.parse_args()
     amount = measuring.Amount(given.runs or RUNS, given.repetitions, given.most_runs)
     rows: list[measuring.Covered] = []

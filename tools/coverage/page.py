@@ -1,4 +1,4 @@
-"""The measured coverage as rows of docs/validity.json, and as the tables of docs/validity.md."""
+"""The measured coverage as rows of docs/project/validity.json, and as the tables of docs/project/validity.md."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = ("means", "shares", "percentiles of waits", "finite flows", "users and c
 
 
 def content(rows: Sequence[Covered], of: str) -> str:
-    """The text of docs/coverage.json.
+    """The text of docs/project/coverage.json.
 
     Args:
         rows: All that was measured.

@@ -56,7 +56,7 @@ SECTIONS = {
         "cluster",
         "replay",
         "live",
-        "router",
+        "perhop-router",
         "containers",
     ],
     "Evidence": [
@@ -64,8 +64,8 @@ SECTIONS = {
         "papers/*",
         "Beside today's mechanisms <today>",
         "Under web, video and calls <workloads>",
-        "Validity <validity>",
-        "benchmarks",
+        "Validity <project/validity>",
+        "Benchmarks <project/benchmarks>",
     ],
     "Reference": [
         "scenario",
@@ -76,7 +76,7 @@ SECTIONS = {
         "reference/python",
         "glossary",
     ],
-    "Project": ["cite", "architecture", "project/*", "dev/*", "dependencies", "fuzzing", "mutants", "unsafe"],
+    "Project": ["cite", "architecture", "project/*"],
 }
 """What the navigation shows: pages, by path, some with a shorter title.
 

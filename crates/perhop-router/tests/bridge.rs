@@ -210,7 +210,7 @@ fn an_interface_may_go_down_but_not_away() {
     assert_eq!(router.child.wait().unwrap().code(), Some(1), "{}", router.output());
 }
 
-/// Two TUN devices between two networks, with the rules that docs/router.md names.
+/// Two TUN devices between two networks, with the rules that docs/perhop-router.md names.
 #[test]
 fn what_the_kernel_routes_to_tun_devices_passes() {
     let Some(lab) = Lab::new() else { return };

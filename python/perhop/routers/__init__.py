@@ -1,4 +1,4 @@
-"""Routers' configurations as scenarios, and back ([routers.md](../../../docs/routers.md)).
+"""Routers' configurations as scenarios, and back ([configurations.md](../../../docs/configurations.md)).
 
 Text becomes a tree with line numbers (one file for each dialect), the tree ports in no vendor's words
 (`model.py`), a port a scenario (`mapping.py`) and a report (`document.py`). Each line of the text is used,

@@ -189,7 +189,7 @@ def _head(source: Source, dialect: Dialect, port: Port, findings: Sequence[Findi
     head = [f"{port.name} of {', '.join(source.names)}, read as {dialect.title} by perhop import."]
     listed = [finding for finding in findings if finding.code != "W13"]
     if listed:
-        head.append("What differs from the device (docs/routers.md explains the codes):")
+        head.append("What differs from the device (docs/configurations.md explains the codes):")
         head += [f"  {finding.code} {source.place(finding.line)}: {finding.text}" for finding in listed]
     ignored = len(findings) - len(listed)
     if ignored:

@@ -1,4 +1,4 @@
-"""A link as a configuration of perhop-router ([router.md](../../../docs/router.md)).
+"""A link as a configuration of perhop-router ([perhop-router.md](../../../docs/perhop-router.md)).
 
 The router has the simulator's queues and meters, so their tables are written as they are in the scenario.
 """

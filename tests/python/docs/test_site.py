@@ -61,11 +61,11 @@ def test_links_are_rewritten_to_where_pages_stand_on_the_site() -> None:
         return pages.relinked(text, PurePosixPath(origin), places, ROOT)
 
     assert rewritten("[a](papers/README.md#x)", "docs/results.md") == "[a](papers/index.md#x)"
-    assert rewritten("[a](../tests/oracle/README.md)", "docs/validity.md") == "[a](project/ns2.md)"
+    assert rewritten("[a](../../tests/oracle/README.md)", "docs/project/validity.md") == "[a](ns2.md)"
     assert rewritten("[a\nb](docs/live.md)", "CONTRIBUTING.md") == "[a\nb](../live.md)"
     assert rewritten("[`x`](../examples/large.toml)", "docs/networks.md") == "[`x`](gallery/large.md)"
     assert rewritten("[`x`](../examples/plan/y.toml)", "docs/networks.md") == "`x`"
-    assert rewritten("[`deny.toml`](../deny.toml)", "docs/dependencies.md") == "`deny.toml`"
+    assert rewritten("[`deny.toml`](../../deny.toml)", "docs/project/dependencies.md") == "`deny.toml`"
     assert rewritten("![p](images/a.png)", "docs/papers/kim.md") == "![p](images/a.png)"
     assert rewritten("[a](https://x.test) [b](#c)", "docs/live.md") == "[a](https://x.test) [b](#c)"
     assert rewritten('<a id="to-here"></a>\n\n## B\n', "docs/today.md") == "(to-here)=\n\n## B\n"

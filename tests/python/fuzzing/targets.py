@@ -1,6 +1,6 @@
 """Python's inputs as fuzz targets: bytes that are taken as a file, and what must hold whatever they are.
 
-`test_fuzzing.py` tries some hundred of each; `make fuzz` looks for more (docs/fuzzing.md).
+`test_fuzzing.py` tries some hundred of each; `make fuzz` looks for more (docs/project/fuzzing.md).
 """
 
 from __future__ import annotations

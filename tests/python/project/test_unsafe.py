@@ -1,4 +1,4 @@
-"""The list of unsafe code in docs/unsafe.md is complete."""
+"""The list of unsafe code in docs/project/unsafe.md is complete."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def test_every_use_of_unsafe_is_listed_with_its_reason() -> None:
             if "target" not in path.parts
         }
     )
-    rows = (ROW.match(line) for line in (ROOT / "docs" / "unsafe.md").read_text().splitlines())
+    rows = (ROW.match(line) for line in (ROOT / "docs" / "project" / "unsafe.md").read_text().splitlines())
     listed = Counter({row["file"]: int(row["uses"]) for row in rows if row is not None})
     assert +found == listed

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 BRANCH = ROOT / "examples" / "branch.cfg"
-DOCUMENTATION = (ROOT / "docs" / "routers.md").read_text(encoding="utf-8")
+DOCUMENTATION = (ROOT / "docs" / "configurations.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -137,6 +137,6 @@ def test_the_former_name_of_rate_is_read_and_shown_nowhere(perhop: Perhop) -> No
 
 
 def test_the_documentation_names_all_dialects_and_codes() -> None:
-    text = (ROOT / "docs" / "routers.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "configurations.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in text for name in DIALECTS)
     assert all(f"| {code} |" in text for code in CODES)

@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets (docs/fuzzing.md), which tests replay.
+//! The seeds of the fuzz targets (docs/project/fuzzing.md), which tests replay.
 
 use std::path::Path;
 

@@ -402,11 +402,11 @@ fn the_examples_are_good_ones() {
     ] {
         assert_eq!(Config::read(example, "example").unwrap().notices(), []);
     }
-    let guide = include_str!("../../../../docs/router.md");
+    let guide = include_str!("../../../../docs/perhop-router.md");
     let link = guide.split("```toml\n").find(|part| part.starts_with("[upstream]")).unwrap();
     let link = link.split("```").next().unwrap();
     let interfaces = &GOOD[GOOD.find("[inside]").unwrap()..GOOD.find("[upstream]").unwrap()];
-    Config::read(&format!("{interfaces}{link}"), "docs/router.md").unwrap();
+    Config::read(&format!("{interfaces}{link}"), "docs/perhop-router.md").unwrap();
     let tour = include_str!("../../../../docs/tour.md");
     let snippet = tour.split("```toml\n").find(|part| part.starts_with("inside = ")).unwrap();
     Config::read(snippet.split("```").next().unwrap(), "docs/tour.md").unwrap();

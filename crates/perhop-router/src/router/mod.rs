@@ -56,7 +56,7 @@ struct Options {
 }
 
 const AFTER: &str = "SIGHUP reloads the configuration without losing a packet; SIGTERM and SIGINT stop the router with a summary. \
-                     docs/router.md lists every key.\n\nExit codes: 0 success, 1 failure, 2 a mistake in the \
+                     docs/perhop-router.md lists every key.\n\nExit codes: 0 success, 1 failure, 2 a mistake in the \
                      configuration or the command.";
 
 /// How long the end waits until the log is read, and for the service manager.

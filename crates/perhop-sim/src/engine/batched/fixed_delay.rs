@@ -2,7 +2,7 @@
 //!
 //! Where all flows over a link back acknowledge at once and have equal hosts, a packet goes from the
 //! bottleneck to its ACK's arrival in one step, without a queue: so do the packets of the first rows of
-//! docs/benchmarks.md (25.6 ns each at 40 flows).
+//! docs/project/benchmarks.md (25.6 ns each at 40 flows).
 //!
 //! Packets leave a link at intervals of at least the later one's transmission time. If no wire and no link
 //! behind it takes longer for a packet or for its ACK, and no other packets use them, no packet finds another
