@@ -1,10 +1,10 @@
-"""Write docs/project/validity.md: perhop beside theory, RFC 9332, ns-2, ns-3 and the Linux kernel, number by number.
+"""Write docs/project/validity.md: each number of perhop beside theory, RFC 9332, ns-2, ns-3 and Linux.
 
     python -m tools.validity                     everything that this machine can run (20 minutes)
     python -m tools.validity --only theory       one peer anew; the others stay as they were measured
     python -m tools.validity --render            the page from docs/project/validity.json, without measuring
 
-The measurements are kept in docs/project/validity.json, those of `tools.coverage` in docs/project/coverage.json. ns-2 and
+The measurements are kept in validity.json beside it, those of `tools.coverage` in coverage.json. ns-2 and
 ns-3 need Debian's packages `ns2` and `libns3-dev`; the kernel needs what `perhop live` needs (docs/live.md).
 A missing peer is left as it was, and said.
 """
@@ -100,9 +100,9 @@ PEERS: Mapping[str, Peer] = {
     "ns-2-ecn": Peer(
         "ns-2 with ECN",
         "ns-2.35: NewReno and SACK with ECN over its RED that marks ([what differs, and why]"
-        "(../../tests/oracle/ecn.py)), 12 runs of each program. Margins of ns-2's mean: 5 % of throughput, 2 % "
-        "of utilization, 10 % of marks, drops and reductions. Where ns-2 marks or drops less than 0.01 % of "
-        "the packets, that is not compared. With forty flows ns-2's senders reduce more often; its "
+        "(../../tests/oracle/ecn.py)), 12 runs of each program. Margins of ns-2's mean: 5 % of throughput, "
+        "2 % of utilization, 10 % of marks, drops and reductions. Where ns-2 marks or drops less than 0.01 % "
+        "of the packets, that is not compared. With forty flows ns-2's senders reduce more often; its "
         "retransmissions can be marked, perhop's cannot (RFC 3168, section 6.1.5).",
         lambda: peers.all_of_ecn(range(1, 13)),
     ),

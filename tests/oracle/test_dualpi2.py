@@ -1,4 +1,4 @@
-"""DualPI2's promises (`dualpi2.py`): some here, all in the test marked `long` and in docs/project/validity.md."""
+"""DualPI2's promises (`dualpi2.py`): some here; all in the test marked `long` and in docs/project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Today's AQMs and congestion controls against ns-3: runs, docs/project/validity.md, and ns-3's own test cases.
+"""AQMs and congestion controls against ns-3: runs, docs/project/validity.md, and ns-3's own test cases.
 
 A quantity agrees if it lies within the margin (`ns3.margin`), or if the two 95 % intervals overlap. `make
 validity` measures all settings; here are three of them.

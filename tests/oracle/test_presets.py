@@ -1,4 +1,4 @@
-"""The table of presets in docs/project/validity.json: it is whole, and each cause in it was found by an exchange."""
+"""The table of presets in docs/project/validity.json is whole; an exchange found each cause in it."""
 
 from __future__ import annotations
 

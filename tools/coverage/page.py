@@ -1,4 +1,4 @@
-"""The measured coverage as rows of docs/project/validity.json, and as the tables of docs/project/validity.md."""
+"""The measured coverage as rows of validity.json, and as the tables of validity.md (docs/project)."""
 
 from __future__ import annotations
 

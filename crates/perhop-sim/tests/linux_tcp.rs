@@ -181,8 +181,8 @@ fn at_random_losses(transport: &str, loss: f64) -> f64 {
 
 #[test]
 fn small_windows_get_what_linux_gets() {
-    // Linux 6.18 between network namespaces (docs/project/validity.md). With windows that grow in fractions CUBIC got
-    // 1.60 and 0.80, Reno 1.88 and 1.01.
+    // Linux 6.18 between network namespaces (docs/project/validity.md). With windows that grow in fractions
+    // CUBIC got 1.60 and 0.80, Reno 1.88 and 1.01.
     for (congestion, loss, linux) in
         [("cubic", 0.03, 1.94), ("cubic", 0.08, 0.92), ("reno", 0.03, 1.96), ("reno", 0.08, 1.11)]
     {
