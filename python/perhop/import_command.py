@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from perhop import routers
     from perhop.output import files, table
-    from perhop.routers import amounts, document, model, units
+    from perhop.routers import model, units
+    from perhop.routers.reading import amounts
+    from perhop.routers.reading import document
 else:
     amounts = Lazy("perhop.routers.amounts")
     document = Lazy("perhop.routers.document")

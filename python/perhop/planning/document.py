@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from perhop.planning.growth import Demand
     from perhop.planning.objectives import Bound
-    from perhop.routers.document import Imported
+    from perhop.routers.reading.document import Imported
     from perhop.sweep.space import Range
     from perhop.sweep.tuning import Choice
 

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-from perhop.routers import to_ios, to_junos, to_perhop_router, to_tc
-from perhop.routers.outgoing import Remarks, outgoing
+from perhop.routers.dialects.cisco import writer as to_ios
+from perhop.routers.dialects.junos import writer as to_junos
+from perhop.routers.dialects.perhop_router import writer as to_perhop_router
+from perhop.routers.dialects.tc import writer as to_tc
+from perhop.routers.writing.outgoing import Remarks, outgoing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perhop.routers.outgoing import Outgoing, Remark
+    from perhop.routers.writing.outgoing import Outgoing, Remark
 
 WRITERS: dict[str, Callable[[Outgoing, Remarks], list[str]]] = {
     "ios": to_ios.lines,

@@ -7,17 +7,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-from perhop.routers import eos, ios, iosxr, junos, nxos, openconfig, routeros, sonic, tc, vyos
-from perhop.routers.document import Imported, rows, to_toml
-from perhop.routers.mapping import Mapping
+from perhop.routers.dialects.cisco import ios, iosxr, nxos
+from perhop.routers.dialects.eos import reader as eos
+from perhop.routers.dialects.junos import reader as junos
+from perhop.routers.dialects.openconfig import reader as openconfig
+from perhop.routers.dialects.routeros import reader as routeros
+from perhop.routers.dialects.sonic import reader as sonic
+from perhop.routers.dialects.tc import reader as tc
+from perhop.routers.dialects.vyos import reader as vyos
+from perhop.routers.reading.document import Imported, rows, to_toml
+from perhop.routers.reading.mapping import Mapping
 from perhop.routers.source import Account, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perhop.routers.amounts import Answers
     from perhop.routers.dialect import Dialect
     from perhop.routers.model import Port
+    from perhop.routers.reading.amounts import Answers
     from perhop.routers.source import Source
 
 DIALECTS: dict[str, Dialect] = {

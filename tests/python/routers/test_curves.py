@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perhop.routers import curves, units
 from perhop.routers.curves import Ramp
-from perhop.routers.junos import table
+from perhop.routers.dialects.junos.reader import table
 from perhop.routers.model import How, Selector
 
 

@@ -18,7 +18,7 @@ from tests.python.routers.test_export_ios import ANSWERS, EXAMPLES, FLOW, HEAD, 
 from perhop import simulation
 from perhop.errors import PerhopError
 from perhop.routers import Exported, Source, exported, imported
-from perhop.routers.to_perhop_router import checked_devices
+from perhop.routers.dialects.perhop_router.writer import checked_devices
 
 if TYPE_CHECKING:
     from collections.abc import Callable

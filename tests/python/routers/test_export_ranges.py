@@ -14,9 +14,9 @@ from tests.python.routers.test_export_ios import EXAMPLES, FLOW, HEAD, written
 from perhop import simulation
 from perhop.errors import PerhopError
 from perhop.routers import Answers, Source, exported, imported
-from perhop.routers.ranges import IOS, IOS_OTHERS, RANGES
-from perhop.routers.to_ios import MOST_NAME
+from perhop.routers.dialects.cisco.writer import MOST_NAME
 from perhop.routers.units import SHOWN
+from perhop.routers.writing.ranges import IOS, IOS_OTHERS, RANGES
 
 ANSWERS = Answers(1e9, 1000.0, buffer(1e6), {}, lenient=True)
 UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}

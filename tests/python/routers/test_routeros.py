@@ -8,7 +8,8 @@ import pytest
 from tests.python.routers.importing import Brought, of_file, of_text
 
 from perhop.errors import PerhopError
-from perhop.routers import routeros_lines, routeros_types
+from perhop.routers.dialects.routeros import lines as routeros_lines
+from perhop.routers.dialects.routeros import queue_types as routeros_types
 from perhop.routers.source import Account, Source
 
 TREE = """\

@@ -8,7 +8,9 @@ import pytest
 from tests.python.routers.importing import buffer, of_file, of_text
 
 from perhop.errors import PerhopError
-from perhop.routers import Answers, Source, imported, junos, tc_units
+from perhop.routers import Answers, Source, imported
+from perhop.routers.dialects.junos import reader as junos
+from perhop.routers.linux import quantities as tc_units
 
 
 @pytest.mark.parametrize("module", [tc_units, junos])

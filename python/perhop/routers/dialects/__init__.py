@@ -1,0 +1,1 @@
+"""The dialects, each in a folder of its own."""

@@ -1,0 +1,1 @@
+"""Junos class-of-service and firewall policers, read and written."""

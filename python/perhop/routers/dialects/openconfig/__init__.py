@@ -1,0 +1,1 @@
+"""OpenConfig QoS, read."""

@@ -1,0 +1,1 @@
+"""perhop-router, written."""

@@ -1,0 +1,269 @@
+"""A link as a configuration of perhop-router ([perhop-router.md](../../../docs/perhop-router.md)).
+
+The router has the simulator's queues and meters, so their tables are written as they are in the scenario.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from perhop.errors import PerhopError
+from perhop.routers import units
+from perhop.routers.curves import drop_precedence
+from perhop.routers.reading.document import key, quoted
+from perhop.routers.writing.outgoing import depth
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perhop.routers.writing.outgoing import Outgoing, Remarks
+
+PLACEHOLDERS = ("INSIDE", "OUTSIDE")
+"""Where --devices names none. No interface has these names, so a router that is started with them says so."""
+LONGEST_NAME = 15
+"""Of an interface, in Linux."""
+NOT_THERE = {
+    "python": "a class in Python, which acts in simulations only",
+    "dwred": "`dwred`, which needs the window control of label-switched paths",
+}
+PATHS = ("path", "traffic-class")
+"""Keys of a match that only packets on label-switched paths agree with."""
+MEDIUM = ("rate-trace", "changes", "outages", "loss", "burst-loss", "jitter")
+"""Keys of a link that are about the wire, not about the queue before it."""
+INLINE = frozenset({"match", "not", "profile"})
+BUFFERS = 10_000
+"""The router's default, in packets."""
+MOST_BUFFERS = 1_000_000
+SPARE = 1_000
+"""Packets beside those in queues: of the other direction, or on their way."""
+SMALLEST = 40
+"""Bytes of an IP packet, for limits in bytes."""
+GREEN = 3
+"""The codepoint of Asymmetric Best-Effort's green service."""
+
+
+def lines(link: Outgoing, remarks: Remarks) -> list[str]:
+    """The configuration. Its queues and meters are those of the scenario, with every default written out."""
+    return _Writer(link, remarks).lines()
+
+
+def checked_devices(text: str) -> tuple[str, str]:
+    """`IN,OUT`, as the router takes them.
+
+    Raises:
+        PerhopError: They are not two names of interfaces.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2:
+        raise PerhopError(
+            f"--devices takes two interfaces, inside and outside, such as eth1,eth0, not `{text}`"
+        )
+    for name in names:
+        good = name.isprintable() and not any(c.isspace() or c in '/:%"\\' for c in name)
+        if not good or not 1 <= len(name) <= LONGEST_NAME:
+            said = f"1 to {LONGEST_NAME} characters without spaces, such as eth0"
+            raise PerhopError(f"--devices: `{name}` is no name of an interface; write {said}")
+    if names[0] == names[1]:
+        raise PerhopError(f"--devices: `{names[0]}` cannot be on both sides; name two interfaces")
+    return names[0], names[1]
+
+
+class _Writer:
+    def __init__(self, link: Outgoing, remarks: Remarks) -> None:
+        self._link = link
+        self._remarks = remarks
+        self._table: dict[str, Any] = link.scenario["links"][link.name]
+        self._needed = SPARE
+
+    def lines(self) -> list[str]:
+        link, table = self._link, self._table
+        if link.shape:
+            self._remarks.differs(
+                f"{link.place}.rate", "--shape has no effect: the router sends at this rate anyway"
+            )
+        upstream = self._direction("upstream", table, link.place, table["rate"])
+        reverse = table.get("reverse") or {}
+        rate = reverse.get("rate") or table["rate"]
+        downstream = self._direction("downstream", reverse, f"{link.place}.reverse", rate)
+        return [
+            *self._buffers(),
+            'unmatched = "trust"  # codepoints stay: AFn1 is green, AFn2 yellow, AFn3 red, all others yellow',
+            *self._interfaces(),
+            *upstream,
+            *downstream,
+            *self._classes(),
+        ]
+
+    def _interfaces(self) -> list[str]:
+        devices = self._link.devices
+        if devices is None:
+            text = "placeholders; name the interfaces with --devices IN,OUT"
+            inside, outside = PLACEHOLDERS
+            self._remarks.differs(self._link.place, f"between {inside} and {outside}: {text}")
+        names = zip(("inside", "outside"), devices or PLACEHOLDERS, strict=True)
+        return [
+            line
+            for side, name in names
+            for line in ("", f"[{side}]", f"device = {quoted(name)}", 'kind = "packet"')
+        ]
+
+    def _direction(self, name: str, table: dict[str, Any], place: str, rate: str) -> list[str]:
+        """A direction with a queue; nothing for one without."""
+        queue = table.get("queue")
+        meters = table.get("meters") or []
+        if queue is None:
+            if meters:
+                self._remarks.left_out(
+                    f"{place}.meters", "the router has meters only before a queue, and there is none"
+                )
+            return []
+        self._check(queue, f"{place}.queue")
+        self._medium(table, place)
+        self._needed += math.ceil(_most(queue))
+        kept = [
+            (number, meter)
+            for number, meter in enumerate(meters)
+            if self._can(meter, f"{place}.meters[{number}]")
+        ]
+        whole = {"rate": rate, "queue": queue, "meters": [meter for _, meter in kept]}
+        return _toml([name], whole)
+
+    def _medium(self, table: dict[str, Any], place: str) -> None:
+        given = table.get("delay", "0ms")
+        if units.number(given.rstrip("munsih")) != 0:
+            text = f"{given} not added: the wire has a delay of its own (the key `delay` would add to it)"
+            self._remarks.differs(f"{place}.delay", text)
+        for one in MEDIUM:
+            if table.get(one):
+                self._remarks.differs(f"{place}.{one}", "not written: the wire does this, not the router")
+
+    def _check(self, queue: dict[str, Any], place: str) -> None:
+        """Whether the router has all of a queue: without it there is nothing to write."""
+        origin = self._link.origin
+        for where, table in _tables(queue, place):
+            name = next((table[tag] for tag in ("aqm", "scheduler") if table.get(tag) in NOT_THERE), None)
+            if name is not None:
+                raise PerhopError(f"{origin}: {where}: perhop-router does not have {NOT_THERE[name]}")
+            if where.endswith((".match", ".not")):
+                for one in (one for one in PATHS if one in table):
+                    text = "perhop-router has no label-switched paths; match by `dscp` or `precedence`"
+                    raise PerhopError(f"{origin}: {where}.{one}: {text}")
+
+    def _can(self, meter: dict[str, Any], place: str) -> bool:
+        """Whether the router has a meter; else it is left out."""
+        marker = meter["profile"]["marker"]
+        said = None
+        if marker in NOT_THERE:
+            said = f"perhop-router does not have {NOT_THERE[marker]}"
+        for where, table in _tables(meter, place):
+            if where.endswith((".match", ".not")) and any(one in table for one in PATHS):
+                said = "perhop-router has no label-switched paths; match by `dscp` or `precedence`"
+        if said is not None:
+            self._remarks.left_out(place, said)
+        return said is None
+
+    def _buffers(self) -> list[str]:
+        """Room for all packets that queues may hold."""
+        if self._needed <= BUFFERS:
+            return []
+        if self._needed > MOST_BUFFERS:
+            text = (
+                f"it holds at most {MOST_BUFFERS} packets, which is less than the limits of its queues allow"
+            )
+            self._remarks.differs(f"{self._link.place}.queue", text)
+        return [f"buffers = {min(self._needed, MOST_BUFFERS)}  # as many as the limits of the queues allow"]
+
+    def _classes(self) -> list[str]:
+        """The codepoints that have another color in the scenario than the router gives them."""
+        colors: dict[int, set[str]] = {}
+        for number, flow in enumerate(self._link.scenario.get("flows") or []):
+            if flow.get("profile") is not None:
+                text = "their hosts mark them; to mark them in the router, add a class with this profile"
+                self._remarks.differs(f"flows[{number}].profile", text)
+                continue
+            code = flow.get("dscp")
+            if code is None:
+                code = GREEN if flow.get("service") == "green" else 0
+            colors.setdefault(code, set()).add(flow.get("color") or _trusted(code))
+        result: list[str] = []
+        for code, found in sorted(colors.items()):
+            shown = units.shown_codepoints([code])[0]
+            if len(found) > 1:
+                text = f"flows of codepoint {shown} have several colors; in the router it is {_trusted(code)}"
+                self._remarks.differs("flows", text)
+            elif found != {_trusted(code)}:
+                table = {
+                    "name": f"codepoint-{shown}".lower(),
+                    "match": {"dscp": code},
+                    "color": found.pop(),
+                    "dscp": code,
+                }
+                result += _toml(["classes"], table, array=True)
+        return result
+
+
+def _trusted(code: int) -> str:
+    """The color that the router gives a codepoint with `trust` (RFC 2597, section 6)."""
+    return drop_precedence(code) or "yellow"
+
+
+def _tables(value: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401 - of a scenario
+    """A table and all tables in it, with their places."""
+    if isinstance(value, dict):
+        yield place, value
+        for name, inner in value.items():
+            yield from _tables(inner, f"{place}.{name}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _tables(inner, f"{place}[{number}]")
+
+
+def _most(queue: dict[str, Any]) -> float:
+    """How many packets a queue may hold."""
+    if isinstance(queue.get("limit"), str):
+        limit = depth(queue["limit"])
+        return limit.number if limit.packets else limit.number / SMALLEST
+    inner = [queue[name] for name in ("rule", "queue") if isinstance(queue.get(name), dict)]
+    inner += [one for name in ("queues", "classes", "priority") for one in queue.get(name) or []]
+    return sum(_most(one) for one in inner)
+
+
+def _toml(path: list[str], table: dict[str, Any], *, array: bool = False) -> list[str]:
+    """A table under this header, then the tables in it."""
+    header = ".".join(key(part) for part in path)
+    result = ["", f"[[{header}]]" if array else f"[{header}]"]
+    later: list[str] = []
+    for name, value in table.items():
+        if value is None or value == []:
+            continue
+        if isinstance(value, dict) and name not in INLINE:
+            later += _toml([*path, name], value)
+        elif isinstance(value, list) and isinstance(value[0], dict):
+            for one in value:
+                later += _toml([*path, name], one, array=True)
+        else:
+            result.append(f"{key(name)} = {_value(name, value)}")
+    return [*result, *later]
+
+
+def _value(name: str, value: Any) -> str:  # noqa: ANN401 - of a scenario
+    """A value on one line."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return quoted(value)
+        case dict():
+            return (
+                "{ "
+                + ", ".join(f"{key(k)} = {_value(k, v)}" for k, v in value.items() if v is not None)
+                + " }"
+            )
+        case list():
+            return "[" + ", ".join(_value(name, one) for one in value) + "]"
+        case int() if name == "dscp":
+            shown = units.shown_codepoints([value])[0]
+            return quoted(shown) if isinstance(shown, str) else str(shown)
+        case _:
+            return repr(value)

@@ -1,0 +1,1 @@
+"""MikroTik RouterOS, read."""

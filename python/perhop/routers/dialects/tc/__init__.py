@@ -1,0 +1,1 @@
+"""Linux tc, read and written."""

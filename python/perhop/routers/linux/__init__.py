@@ -1,0 +1,1 @@
+"""What several dialects take from Linux: quantities as `tc` writes them, CAKE, hfsc."""

@@ -1,0 +1,512 @@
+"""The AQM of a queue: its limit, its drop curves by color, its average."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from perhop.routers import curves, units
+from perhop.routers.curves import COLORS, Color, Ramp
+from perhop.routers.model import ALL_CODEPOINTS, ECN_VALUES, Ecn, How, Quantity, Unit
+from perhop.routers.reading.document import Entry, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from perhop.routers.curves import Shape
+    from perhop.routers.model import Drop, Queue, Selector
+    from perhop.routers.reading.amounts import Amounts
+    from perhop.routers.source import Account
+
+
+@dataclass(frozen=True, slots=True)
+class Colors:
+    """The colors that a queue distinguishes, and that of each codepoint that it knows."""
+
+    codepoints: dict[int, Color] = field(default_factory=dict)
+    listed: tuple[Color, ...] = ("green",)
+    samples: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """A name and the codepoints of each profile, if codepoints have profiles in place of colors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The table of a queue's AQM, and those of its drop profiles."""
+
+    entries: list[Entry]
+    colors: Colors = field(default_factory=Colors)
+    profiles: list[list[Entry]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Group:
+    """Packets of a queue that have the same curve, limit and ECN mode."""
+
+    shape: Shape | None
+    selectors: list[Selector] = field(default_factory=list)
+    codepoints: set[int] = field(default_factory=set)
+    color: Color | None = None
+    limit: Quantity | None = None
+    ecn: Ecn | None = None
+    line: int = 0
+    everything: bool = False
+    """Whether it is for all packets that no other group has."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether its packets drop on overflow only."""
+        return self.shape is None and self.limit is None and self.ecn is None
+
+
+class Rules:
+    """Makes the tables `rule` of a port's queues."""
+
+    def __init__(self, amounts: Amounts, account: Account) -> None:
+        """Findings go to the account."""
+        self._amounts = amounts
+        self._account = account
+
+    def rule(self, queue: Queue, service_bps: float | None, *, whole_port: bool) -> Rule:
+        """A queue's AQM."""
+        if queue.head_drop:
+            text = f"class {queue.name} drops at the head; here at the tail"
+            self._account.find("W09", queue.line, text)
+        if queue.block is not None:
+            listed: tuple[Color, ...] = ("green", "yellow") if queue.block.name == "rio" else ("green",)
+            return Rule(self._block(queue, whole_port=whole_port), Colors(listed=listed))
+        service = self._service(queue, service_bps)
+        limit = self._limit(queue, service_bps)
+        drops, in_packets = self._shapes(queue, limit, service)
+        total = self._total(limit, service, in_packets=in_packets)
+
+        def in_units(given: Quantity) -> str:
+            if _countable(given):
+                return f"{max(1, round(given.number))}p"
+            if in_packets and given.unit is Unit.PERCENT:
+                return f"{max(1, round(given.number / 100 * total))}p"
+            whole = Quantity(total, Unit.BYTES)
+            return units.bytes_text(self._amounts.bytes(given, service(), whole))
+
+        if not any(shape is not None for _, shape in drops) and not self._limited(queue, drops, limit):
+            how = How.CONFIGURED if queue.line > 0 else How.DEFAULT
+            entries = [Entry("aqm", '"drop-tail"', limit.line or queue.line, how)]
+            return Rule([*entries, self._limit_entry(limit, total, in_packets=in_packets)])
+        groups = self._groups(queue, drops)
+        return self._early(queue, groups, limit, total, in_units, in_packets=in_packets)
+
+    def _limited(self, queue: Queue, drops: list[tuple[Drop, Shape | None]], limit: Quantity) -> bool:
+        """Whether some packets have a limit of their own; those that say the queue's are left out."""
+        own = queue.match.codepoints or ALL_CODEPOINTS
+        for selector, quantity in queue.limits:
+            if selector.codepoints is not None and not selector.codepoints & own:
+                text = f"class {queue.name} takes no {selector.label}: its limit has no effect"
+                self._account.find("W14", quantity.line, text)
+        queue.limits = [
+            (s, q)
+            for s, q in queue.limits
+            if (q.number, q.unit) != (limit.number, limit.unit) and (s.codepoints or own) & own
+        ]
+        return bool(queue.limits) or any(drop.limit is not None for drop, _ in drops)
+
+    def _service(self, queue: Queue, service_bps: float | None) -> Callable[[], float]:
+        def rate() -> float:
+            if service_bps is not None:
+                return service_bps
+            return self._amounts.port_rate(queue.line, f"the service rate of class {queue.name}")[0]
+
+        return rate
+
+    def _block(self, queue: Queue, *, whole_port: bool) -> list[Entry]:
+        block = queue.block
+        if block is None:  # pragma: no cover - callers have asked
+            return []
+        if block.role == "scheduler" and not whole_port:
+            text = f"class {queue.name}: {block.name} within a class is not simulated; CoDel in its place"
+            self._account.find("W06", block.line, text)
+            kept = [item for item in block.keys if item[0] in {"limit", "target", "interval", "ecn", "law"}]
+            for name, value, line in block.keys:
+                if name not in {"limit", "target", "interval", "ecn", "law"}:
+                    text = f"class {queue.name}: {name} {value} of {block.name} has no effect here"
+                    self._account.find("W13", line, text)
+            entries = [Entry("aqm", '"codel"', block.line, How.CONFIGURED, block.name)]
+            return entries + [Entry(key, value, line, How.CONFIGURED) for key, value, line in kept]
+        entries = [Entry(block.role, quoted(block.name), block.line, How.CONFIGURED)]
+        return entries + [Entry(key, value, line, How.CONFIGURED) for key, value, line in block.keys]
+
+    # The limit
+
+    def _limit(self, queue: Queue, service_bps: float | None) -> Quantity:
+        if queue.limit is not None:
+            return queue.limit
+        highest = [drop.curve.points[-1][0] for drop in queue.curves if drop.curve.points]
+        if self._amounts.lenient and highest:
+            most = max(highest, key=lambda quantity: quantity.number)
+            if most.unit in {Unit.BYTES, Unit.PACKETS, Unit.SECONDS, Unit.SEGMENTS}:
+                text = f"class {queue.name}: queue limit assumed as twice the largest max"
+                self._account.find("W04", queue.line, text)
+                number = 2 * most.number
+                return Quantity(number, most.unit, 0, How.ASSUMED, most.each, "twice the largest max")
+        self._account.find("W04", queue.line, f"class {queue.name}: no queue limit is configured")
+        return self._amounts.buffer(queue.line, f"the queue limit of class {queue.name}", service_bps)
+
+    def _total(self, limit: Quantity, service: Callable[[], float], *, in_packets: bool) -> float:
+        if in_packets:
+            return limit.number
+        return self._amounts.bytes(limit, service() if limit.unit is Unit.SECONDS else 0.0)
+
+    def _limit_entry(self, limit: Quantity, total: float, *, in_packets: bool) -> Entry:
+        text = f"{max(1, round(total))}p" if in_packets else units.bytes_text(total)
+        return Entry("limit", quoted(text), limit.line, limit.how, limit.text)
+
+    # Curves
+
+    def _shapes(
+        self, queue: Queue, limit: Quantity, service: Callable[[], float]
+    ) -> tuple[list[tuple[Drop, Shape | None]], bool]:
+        """The queue's curves, and whether they and the limit are in packets."""
+        quantities = [quantity for drop in queue.curves for quantity, _ in drop.curve.points]
+        plain = all(q.unit is Unit.PERCENT or _countable(q) for q in quantities)
+        in_packets = plain and _countable(limit)
+        total = self._total(limit, service, in_packets=in_packets) if quantities else 0.0
+        reached = self._reached(queue)
+        return [
+            (drop, self._shape(queue, drop, limit, total, service, in_packets=in_packets)) for drop in reached
+        ], in_packets
+
+    def _reached(self, queue: Queue) -> list[Drop]:
+        """The curves of packets that the class takes; others are reported, and kept if there are no more."""
+        codepoints = queue.match.codepoints
+        if codepoints is None:
+            return queue.curves
+        reached = [d for d in queue.curves if _of_others(d.selector) or d.selector.color is not None]
+        reached += [d for d in queue.curves if codepoints & (d.selector.codepoints or frozenset())]
+        kept = [drop for drop in queue.curves if drop in reached]
+        if not kept:
+            return queue.curves
+        for drop in queue.curves:
+            if drop not in reached:
+                text = f"class {queue.name} takes no {drop.selector.label}: its curve has no effect"
+                self._account.find("W14", drop.curve.line, text)
+        return kept
+
+    def _shape(
+        self,
+        queue: Queue,
+        drop: Drop,
+        limit: Quantity,
+        total: float,
+        service: Callable[[], float],
+        *,
+        in_packets: bool,
+    ) -> Shape | None:
+        """A curve in bytes or packets; None: these packets drop on overflow only."""
+        points = []
+        for quantity, p in drop.curve.points:
+            if in_packets:
+                percent = quantity.unit is Unit.PERCENT
+                fill = total * quantity.number / 100 if percent else quantity.number
+            else:
+                whole = Quantity(total, Unit.BYTES)
+                fill = self._amounts.bytes(
+                    quantity, service() if quantity.unit is Unit.SECONDS else 0.0, whole
+                )
+            points.append((fill, p))
+        if not points:
+            return None
+        line = drop.curve.line
+        label = f"class {queue.name}, {drop.selector.label}"
+        if any(quantity.unit is Unit.PERCENT for quantity, _ in drop.curve.points) and not in_packets:
+            base = limit.text or "the queue limit"
+            self._account.find("W05", line, f"{label}: percent of {base}, {total:.0f} B")
+        shape, fell = curves.shaped(points, drop.curve.interpolation, total, line, drop.curve.how)
+        if fell:
+            text = f"{label}: a probability below that of a lower fill; it stays as high as before here"
+            self._account.find("W06", line, text)
+        # Below the limit nothing is said; a curve of a table ends at the limit by nature.
+        percent = all(q.unit is Unit.PERCENT for q, _ in drop.curve.points)
+        if shape is None:
+            if not percent and points[0][0] >= total:
+                text = f"{label}: min is not below the queue limit; only tail drop acts"
+                self._account.find("W03", line, text)
+            return None
+        if in_packets:
+            shape = self._whole_packets(label, shape)
+        elif not isinstance(shape, Ramp):  # fills below a byte are one
+            whole_bytes = {
+                0.0 if x <= 0 else max(1.0, float(math.floor(x + 0.5))): p for x, p in shape.points
+            }
+            shape = replace(shape, points=tuple(sorted(whole_bytes.items())))
+        if shape.high >= total and not (percent and shape.high <= total):
+            text = f"{label}: max is not below the queue limit; tail drop acts first"
+            self._account.find("W03", line, text)
+        return curves.with_selectors(shape, (drop.selector,))
+
+    def _whole_packets(self, label: str, shape: Shape) -> Shape:
+        """The curve with whole packets; of points that become one, the last stays."""
+        fills = [shape.low, shape.high] if isinstance(shape, Ramp) else [fill for fill, _ in shape.points]
+        if max(abs(round(fill) - fill) for fill in fills) > 1e-6:
+            listed = " and ".join(f"{fill:g}" for fill in fills)
+            text = f"{label}: thresholds {listed} rounded to whole packets"
+            self._account.find("W16", shape.line, text)
+        if isinstance(shape, Ramp):
+            return replace(shape, low=float(round(shape.low)), high=float(round(shape.high)))
+        points = {float(round(fill)): p for fill, p in shape.points}
+        return replace(shape, points=tuple(sorted(points.items())))
+
+    def _early(
+        self,
+        queue: Queue,
+        groups: list[Group],
+        limit: Quantity,
+        total: float,
+        in_units: Callable[[Quantity], str],
+        *,
+        in_packets: bool,
+    ) -> Rule:
+        unit = (lambda value: str(round(value))) if in_packets else units.bytes_text
+        special = any(group.limit is not None or group.ecn is not None for group in groups)
+        for group in groups:
+            if group.shape is not None:
+                group.shape = curves.with_selectors(group.shape, tuple(group.selectors))
+        shapes = curves.joined([group.shape for group in groups if group.shape is not None])
+        assigned = None if special else curves.colored(shapes)
+        first = next((shape.line for shape in shapes), queue.line)
+        entries: list[Entry]
+        profiles: list[list[Entry]] = []
+        (only, *others) = groups
+        if not others and only.everything and isinstance(only.shape, Ramp) and not special:
+            entries = [Entry("aqm", '"red"', first, How.CONFIGURED)]
+            entries.append(_curve_entry("thresholds", only.shape, unit))
+            if queue.adaptive:
+                said = "max_p between 0.01 and 0.5, every 0.5 s"
+                entries.append(Entry("adaptive", "true", _place(queue), How.CONFIGURED, said))
+            colors = Colors(dict.fromkeys(queue.match.codepoints or (), "green"))
+        elif assigned is not None and not all(group.everything for group in groups):
+            entries = [Entry("aqm", '"wred"', first, How.CONFIGURED)]
+            entries += [_curve_entry(color, shape, unit) for color, shape in assigned.items()]
+            known = not queue.colors_assumed and any(group.color is not None for group in groups)
+            if known and "yellow" in assigned and "red" not in assigned:
+                said = "no curve for them: dropped on overflow only"
+                profiles = [[Entry("match", '{ color = "red" }', queue.line, How.CONFIGURED, said)]]
+            colors = self._colors(queue, assigned)
+        else:
+            entries = [Entry("aqm", '"wred"', first, How.CONFIGURED)]
+            profiles = [self._profile(group, unit, in_units) for group in groups]
+            colors = self._kinds(queue, groups)
+        entries.append(self._limit_entry(limit, total, in_packets=in_packets))
+        if shapes:
+            entries += self._average(queue)
+            entries += self._ecn(queue)
+            entries += self._packet(queue, first, in_packets=in_packets)
+        return Rule(entries, colors, profiles)
+
+    def _profile(
+        self, group: Group, unit: Callable[[float], str], in_units: Callable[[Quantity], str]
+    ) -> list[Entry]:
+        """A drop profile: which packets, and what is for them."""
+        labels = ", ".join(selector.label for selector in group.selectors)
+        entries = []
+        if group.color is not None:
+            entries.append(
+                Entry("match", f'{{ color = "{group.color}" }}', group.line, How.CONFIGURED, labels)
+            )
+        elif not group.everything:
+            entries.append(Entry("match", _match(group.codepoints), group.line, How.CONFIGURED, labels))
+        if group.shape is not None:
+            entries.append(_curve_entry("curve", group.shape, unit))
+        if group.limit is not None:
+            given = group.limit
+            entries.append(Entry("limit", quoted(in_units(given)), given.line, given.how, given.text))
+        if group.ecn is not None and group.shape is not None:
+            entries.append(Entry("ecn", ECN_VALUES[group.ecn], group.line, How.CONFIGURED, str(group.ecn)))
+        return entries
+
+    def _colors(self, queue: Queue, assigned: dict[Color, Shape]) -> Colors:
+        """The colors of codepoints, for the template of traffic."""
+        by_codepoint: dict[int, Color] = {}
+        for color, shape in assigned.items():
+            for selector in shape.selectors:
+                for value in selector.codepoints or ():
+                    own = selector.color or COLORS[_precedence(value) - 1]
+                    by_codepoint.setdefault(value, own if own in assigned else color)
+        for value in queue.match.codepoints or ():
+            by_codepoint.setdefault(value, "green")
+        return Colors(by_codepoint, tuple(assigned))
+
+    def _kinds(self, queue: Queue, groups: list[Group]) -> Colors:
+        """A codepoint of each profile, or the colors that profiles are for."""
+        listed = [group.color for group in groups if group.color is not None]
+        if listed:
+            named = {value: g.color for g in groups if g.color for value in g.codepoints}
+            for value in queue.match.codepoints or ():
+                named.setdefault(value, "green")
+            return Colors(named, tuple(listed))
+        samples = []
+        for group in groups:
+            if not group.codepoints:
+                continue
+            chosen = [min(selector.codepoints) for selector in group.selectors if selector.codepoints]
+            label = group.selectors[0].label if group.selectors else "others"
+            samples.append((label, (*chosen, *sorted(group.codepoints))))
+        return Colors(samples=tuple(samples)) if len(samples) > 1 else Colors()
+
+    # Which packets have which curve
+
+    def _groups(self, queue: Queue, drops: list[tuple[Drop, Shape | None]]) -> list[Group]:
+        """Packets with the same curve, limit and ECN mode, each group with its selectors."""
+        if any(drop.selector.color is not None for drop, _ in drops):
+            return self._by_color(queue, drops)
+        universe = queue.match.codepoints or ALL_CODEPOINTS
+        others = next(((d, s) for d, s in drops if d.selector.codepoints is None), None)
+        if others is None and drops:
+            others = self._without_curve(queue, universe, drops)
+        found: dict[object, Group] = {}
+        for value in sorted(universe):
+            drop, shape = next(
+                ((d, s) for d, s in drops if value in (d.selector.codepoints or ())), others or (None, None)
+            )
+            limit = next(
+                ((s, q) for s, q in queue.limits if s.codepoints is None or value in s.codepoints), None
+            )
+            own_limit = limit[1] if limit is not None else drop.limit if drop is not None else None
+            ecn = drop.ecn if drop is not None and drop.ecn is not queue.ecn else None
+            amount = None if own_limit is None else (own_limit.number, own_limit.unit)
+            same = (None if shape is None else shape.numbers, amount, ecn)
+            line = 0 if drop is None else drop.curve.line
+            group = found.setdefault(same, Group(shape, limit=own_limit, ecn=ecn, line=line))
+            group.codepoints.add(value)
+            for selector in (None if drop is None else drop.selector, None if limit is None else limit[0]):
+                if selector is not None and selector not in group.selectors:
+                    group.selectors.append(selector)
+            if group.line == 0 and own_limit is not None:
+                group.line = own_limit.line
+        groups = sorted(found.values(), key=lambda group: min(group.codepoints))
+        if len(groups) == 1 or queue.match.codepoints is None:
+            # The largest one is for all other packets.
+            rest = max(groups, key=lambda group: len(group.codepoints))
+            rest.everything = True
+            groups.remove(rest)
+            groups.append(rest)
+            if rest.plain and len(groups) > 1:
+                groups.pop()
+        if not any(group.everything for group in groups):
+            groups = [group for group in groups if not group.plain]
+        return groups
+
+    def _by_color(self, queue: Queue, drops: list[tuple[Drop, Shape | None]]) -> list[Group]:
+        groups = []
+        for drop, shape in drops:
+            ecn = drop.ecn if drop.ecn is not queue.ecn else None
+            codes = set(drop.selector.codepoints or ())
+            group = Group(
+                shape, [drop.selector], codes, drop.selector.color, drop.limit, ecn, drop.curve.line
+            )
+            groups.append(group)
+        same = {(g.shape.numbers if g.shape else None, g.limit, g.ecn) for g in groups}
+        if len(groups) == len(COLORS) and len(same) == 1:
+            groups[0].everything, groups[0].color = True, None
+            return groups[:1]
+        return [group for group in groups if group.shape is not None or group.limit is not None]
+
+    def _without_curve(
+        self, queue: Queue, universe: frozenset[int], drops: list[tuple[Drop, Shape | None]]
+    ) -> tuple[Drop, Shape | None] | None:
+        """What acts on codepoints that no curve names: the most lenient one, which is reported."""
+        covered = frozenset[int]().union(*(drop.selector.codepoints or () for drop, _ in drops))
+        missing = universe - covered
+        if not missing:
+            return None
+        every = queue.match.codepoints is None
+        names = "other codepoints" if every else ", ".join(map(str, units.shown_codepoints(missing)))
+        text = f"class {queue.name}: no curve is configured for {names}; the most lenient one here"
+        self._account.find("W04", drops[0][0].curve.line, text)
+        free = next((pair for pair in drops if pair[1] is None), None)
+        shaped = [(drop, shape) for drop, shape in drops if shape is not None]
+        return free or min(shaped, key=lambda pair: curves.lenience(pair[1]))
+
+    # The other keys
+
+    def _average(self, queue: Queue) -> list[Entry]:
+        average = queue.average
+        if average is None or average.weight is None:
+            text = f"class {queue.name}: the weight of the average is not known; instantaneous (1) here"
+            self._account.find("W02", 0 if average is None else average.line, text)
+            entry = Entry("weight", "1.0", queue.line, How.ASSUMED, "weight unknown")
+        else:
+            value = units.plain(average.weight, 12)
+            entry = Entry(
+                "weight", value if "." in value else f"{value}.0", average.line, average.how, average.text
+            )
+        if queue.spacing_known:
+            return [
+                entry,
+                Entry("wait", "false", _place(queue), How.DEFAULT, "1 to 1/p packets between drops"),
+            ]
+        text = (
+            f"class {queue.name}: how drops are spaced on this platform is not known; 1 to 1/p packets here"
+        )
+        self._account.find("W12", queue.line, text)
+        return [entry, Entry("wait", "false", 0, How.ASSUMED, "spacing of drops")]
+
+    def _ecn(self, queue: Queue) -> list[Entry]:
+        if queue.ecn is Ecn.OFF:
+            return []
+        return [
+            Entry("ecn", ECN_VALUES[queue.ecn], queue.ecn_line or queue.line, How.CONFIGURED, str(queue.ecn))
+        ]
+
+    def _packet(self, queue: Queue, line: int, *, in_packets: bool) -> list[Entry]:
+        entries = []
+        if not in_packets:
+            said = "p is the same for packets of all sizes"
+            entries.append(Entry("scale-by-size", "false", _place(queue), How.DEFAULT, said))
+        if queue.mean_packet is not None:
+            given = queue.mean_packet
+            text = units.bytes_text(given.number)
+            return [*entries, Entry("mean-packet", quoted(text), given.line, given.how, given.text)]
+        why = f"class {queue.name}: idle time of its average counts in mean packets"
+        value, how = self._amounts.packet(line, why)
+        said = "--packet-size" if how is How.ASKED else ""
+        return [*entries, Entry("mean-packet", quoted(units.bytes_text(value)), 0, how, said)]
+
+
+def _countable(quantity: Quantity) -> bool:
+    return quantity.unit is Unit.PACKETS and quantity.each is None
+
+
+def _of_others(selector: object) -> bool:
+    return getattr(selector, "codepoints", None) is None and getattr(selector, "color", None) is None
+
+
+def _match(codepoints: set[int]) -> str:
+    """Codepoints as a match: by precedence, where they are all of some."""
+    precedences = sorted({value // 8 for value in codepoints})
+    if len(codepoints) == 8 * len(precedences):
+        return f"{{ precedence = {precedences[0] if len(precedences) == 1 else json.dumps(precedences)} }}"
+    return f"{{ dscp = {json.dumps(units.shown_codepoints(codepoints))} }}"
+
+
+def _precedence(value: int) -> int:
+    """The drop precedence of a codepoint of Assured Forwarding (RFC 2597), 1 of others."""
+    group, rest = divmod(value, 8)
+    return rest // 2 if 1 <= group <= 4 and rest in {2, 4, 6} else 1
+
+
+def _curve_entry(key: str, shape: Shape, unit: Callable[[float], str]) -> Entry:
+    def amount(value: float) -> str:
+        return unit(value) if value > 0 or unit(1.0) == "1" else "0B"
+
+    if isinstance(shape, Ramp):
+        text = f"{amount(shape.low)}/{amount(shape.high)}/{units.plain(shape.most, 6)}"
+    else:
+        word = "interpolate" if shape.interpolation == "linear" else "segmented"
+        text = f"{word} " + ", ".join(f"{amount(fill)}/{units.plain(p, 6)}" for fill, p in shape.points)
+    labels = ", ".join(selector.label for selector in shape.selectors)
+    return Entry(key, quoted(text), shape.line, shape.how, labels)
+
+
+def _place(queue: Queue) -> int:
+    """The line of a queue's first curve, which may be on another line than its class."""
+    return queue.curves[0].curve.line if queue.curves else queue.line
