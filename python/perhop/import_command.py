@@ -19,11 +19,7 @@ if TYPE_CHECKING:
     from perhop import routers
     from perhop.output import files, table
     from perhop.routers import model, units
-    from perhop.routers.reading import amounts
-    from perhop.routers.reading import document
 else:
-    amounts = Lazy("perhop.routers.amounts")
-    document = Lazy("perhop.routers.document")
     files = Lazy("perhop.output.files")
     model = Lazy("perhop.routers.model")
     routers = Lazy("perhop.routers")
@@ -156,7 +152,7 @@ def answers(
     *,
     matches: Sequence[str] = (),
     lenient: bool = False,
-) -> amounts.Answers:
+) -> routers.Answers:
     """What a user says beside a configuration, from text as the options of the command have it.
 
     Raises:
@@ -237,7 +233,7 @@ def _matches(texts: Sequence[str]) -> dict[str, frozenset[int]]:
     return result
 
 
-def _report(done: document.Imported, source: routers.Source, width: int | None) -> str:
+def _report(done: routers.Imported, source: routers.Source, width: int | None) -> str:
     """Tables by queue, then what differs, then the lines without effect."""
     lines = [f"{done.port}, read as {routers.DIALECTS[done.dialect].title}"]
     queues = dict.fromkeys(row.queue for row in done.rows)

@@ -12,7 +12,6 @@ from perhop import _engine, budget, import_command, inputs, kinds, routers, simu
 from perhop.errors import BlockError, PerhopError
 from perhop.planning import growth, objectives
 from perhop.planning.searching import tuning_plan
-from perhop.routers.exporting import WRITERS
 from perhop.sweep import contradictions, document, tuning
 from perhop.sweep.document import Base
 from perhop.sweep.keys import Flag, Fraction, Key, Multiple, Other, Table, Text, Texts, Whole
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from perhop.planning.growth import Demand
     from perhop.planning.objectives import Bound
-    from perhop.routers.reading.document import Imported
     from perhop.sweep.space import Range
     from perhop.sweep.tuning import Choice
 
@@ -100,7 +98,7 @@ TUNING = Table(
     },
 )
 SEARCH = Table(says="What each factor may be: a range or values.", others=tuning.SEARCH.others)
-TO = Text(says="The router's language.", choices=tuple(WRITERS), required=True)
+TO = Text(says="The router's language.", choices=tuple(routers.WRITERS), required=True)
 SHAPE = Flag(says="Shape to the link's rate.")
 EXPORT_LENIENT = Flag(says="Leave out what the language cannot express.")
 LINK = Text(says="Which link.")
@@ -194,7 +192,7 @@ class Plan:
     precision: float
     search: Search | None
     export: Export | None
-    imported: Imported | None
+    imported: routers.Imported | None
     notices: tuple[str, ...]
     runs_by_default: bool = False
 
@@ -324,7 +322,7 @@ class _Start:
     folder: Path
     subject: str
     title: str
-    imported: Imported | None
+    imported: routers.Imported | None
 
 
 def _start(data: Mapping[str, Any], path: Path) -> _Start:
