@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tools.documentation import blocks, commands, gallery, home, interface, pages
 
@@ -83,11 +84,17 @@ def foreign(html: Path) -> set[str]:
 
 def unfound(source: Path, html: Path) -> set[str]:
     """Words that pages have in `<!-- search: … -->`, and that lead nowhere in the search of the site."""
-    index = (html / "searchindex.js").read_text(encoding="utf-8")
-    entries = json.loads(index[index.index("(") + 1 : index.rindex(")")])["indexentries"]
+    entries = search_index(html / "searchindex.js")["indexentries"]
     pages = (page.read_text(encoding="utf-8") for page in source.rglob("*.md"))
     wanted = {word.strip() for page in pages for words in ENTRY.findall(page) for word in words.split(",")}
     return {word for word in wanted if word.lower() not in entries}
+
+
+def search_index(path: Path) -> dict[str, Any]:
+    """The index that the search of a built site reads (`searchindex.js`)."""
+    text = path.read_text(encoding="utf-8")
+    index: dict[str, Any] = json.loads(text[text.index("(") + 1 : text.rindex(")")])
+    return index
 
 
 if __name__ == "__main__":

@@ -1,75 +1,120 @@
-"""The reference of the Python interface: its names; Sphinx takes the rest from types and docstrings."""
+"""The reference of the Python interface: every public name, which Sphinx documents by type and docstring."""
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
+from itertools import pairwise
 from pathlib import Path
+from types import FunctionType
 
-from perhop import scenario
+import perhop
+from perhop import errors, plugins, scenario
 
 LEAD = """\
 # The Python interface
 
+<!-- search: API, Python, function, class, import perhop -->
+
 `import perhop` loads nothing heavy; each name below is loaded when it is first used. All of it is typed
 (`py.typed`). [Results](../results.md) shows how to read data frames, [measures](../measures.md) lists their
-columns.
+columns, [blocks in Python](../python-blocks.md) says how to write one.
 """
-PARTS = {
-    "Running": (
-        "A scenario in, a result out.",
-        [
-            "perhop.run",
-            "perhop.Result",
-            "perhop.output.accessor.Plots",
-            "perhop.simulation.ScenarioSource",
-            "perhop.simulation.ScenarioLike",
-            "perhop.runs.Run",
-            "perhop.runs.Group",
-            "perhop.output.readable.Estimates",
-        ],
-    ),
-    "Captures": ("Packets of a capture at a meter, a queue or a link.", ["perhop.replay", "perhop.Replay"]),
-    "Messages": (
-        "What is raised and warned of.",
-        ["perhop.PerhopError", "perhop.ScenarioError", "perhop.PerhopWarning"],
-    ),
-    "Statistics": (
-        "Estimates over independent runs, and the rating of calls.",
-        ["perhop.statistics", "perhop.quality"],
+GROUPS = {
+    "Functions": "Each does what the command of the same name does, or drives a part of it by hand.",
+    "Results": "What the functions take and return.",
+    "Blocks in Python": "Base classes of your own mechanisms, and the types of their parameters.",
+    "Messages": "What is raised and warned of.",
+    "Modules": "Estimates over independent runs, the rating of calls, environments for agents.",
+    "Scenarios in Python": (
+        "Classes that follow the [scenario format](../scenario.md), with the same names and defaults; a key\n"
+        "that is a word of Python has a `_` behind it (`from_`, `in_`). They are generated from the engine,\n"
+        "so they have every registered block."
     ),
 }
-BUILDER = """\
-## Scenarios in Python
+"""The headings of the page, in order, and what is below each."""
 
-Classes that follow the [scenario format](../scenario.md), with the same names and defaults; a key that is a
-word of Python has a `_` behind it (`from_`, `in_`). They are generated from the engine, so they have every
-registered block.
-"""
+MODULES = ("perhop.statistics", "perhop.quality", "perhop.gym")
+"""Modules that are documented as a whole."""
+
+BESIDE = (
+    *(f"perhop.driving.{name}" for name in ("Decision", "Departure", "Meter", "Queue")),
+    "perhop.output.accessor.Plots",
+    "perhop.output.readable.Estimates",
+    "perhop.runs.Group",
+    "perhop.runs.Run",
+    "perhop.simulation.ScenarioLike",
+    "perhop.simulation.ScenarioSource",
+    *(
+        f"perhop.stepping.{name}"
+        for name in ("ByColor", "Change", "Flow", "Flows", "Link", "Links", "Queue", "Sample", "Snapshot")
+    ),
+)
+"""What public names take or return without being public themselves."""
 
 
 def write(folder: Path) -> None:
     """Write `python.md`."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "python.md").write_text(page(), encoding="utf-8")
+
+
+def page() -> str:
+    """The page: a group after the other, each with its names."""
     parts = [LEAD.rstrip()]
-    for title, (text, names) in PARTS.items():
-        parts += [f"## {title}", text, *map(directive, names)]
-    parts += [BUILDER.rstrip(), *(directive(f"perhop.scenario.{name}") for name in builders())]
-    (folder / "python.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    for heading, names in grouped().items():
+        parts += [f"## {heading}", GROUPS[heading], *map(directive, names)]
+    return "\n\n".join(parts) + "\n"
 
 
-def builders() -> list[str]:
-    """The classes of the builder, by name."""
-    return sorted(name for name in scenario.__all__ if isinstance(getattr(scenario, name), type))
+def grouped() -> dict[str, list[str]]:
+    """Every public name of perhop, and of the builder, below the heading of its kind."""
+    found: dict[str, list[str]] = {heading: [] for heading in GROUPS}
+    for name in sorted({*perhop.__all__} - {"__version__", *scenario.__all__}):
+        found[_heading(name)].append(f"perhop.{name}")
+    found["Results"] += BESIDE
+    found["Modules"] += MODULES
+    found["Scenarios in Python"] += [f"perhop.scenario.{name}" for name in sorted(scenario.__all__)]
+    return found
 
 
 def directive(name: str) -> str:
-    """What has Sphinx document a name."""
+    """The lines that have Sphinx document a name."""
+    if name in MODULES:
+        return _rst(f".. automodule:: {name}", "   :members:")
     module, _, last = name.rpartition(".")
-    kind = "autodata"
-    if module == "perhop" and last in ("statistics", "quality"):
-        kind = "automodule"
-    elif last[0].isupper() and last != "ScenarioSource":
-        kind = "autoexception" if last.endswith(("Error", "Warning")) else "autoclass"
-    elif last[0].islower():
-        kind = "autofunction"
-    members = [":members:"] if kind in ("autoclass", "automodule") and module != "perhop.scenario" else []
-    return "\n".join(["```{eval-rst}", f".. {kind}:: {name}", *(f"   {one}" for one in members), "```"])
+    value = getattr(importlib.import_module(module), last)
+    if isinstance(value, FunctionType):
+        return _rst(f".. autofunction:: {name}")
+    if not isinstance(value, type):
+        # Sphinx would read "A codepoint: six bits" as a type and its description.
+        return _rst(f".. py:data:: {name}", "", f"   {_docstring(module, last)}")
+    if issubclass(value, Exception):
+        return _rst(f".. autoexception:: {name}")
+    return _rst(f".. autoclass:: {name}", *(["   :members:"] if module != "perhop.scenario" else []))
+
+
+def _rst(*lines: str) -> str:
+    return "\n".join(["```{eval-rst}", *lines, "```"])
+
+
+def _docstring(module: str, name: str) -> str:
+    """The text below the assignment of a name, in one line."""
+    source = inspect.getsource(importlib.import_module(module))
+    for assignment, below in pairwise(ast.parse(source).body):
+        match assignment, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=found)) | ast.Assign(targets=[ast.Name(id=found)]),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ) if found == name:
+                return " ".join(text.split())
+    raise ValueError(f"{module}.{name} has no docstring")
+
+
+def _heading(name: str) -> str:
+    if name in errors.__all__:
+        return "Messages"
+    if name in plugins.__all__:
+        return "Blocks in Python"
+    return "Functions" if isinstance(getattr(perhop, name), FunctionType) else "Results"

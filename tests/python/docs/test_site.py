@@ -9,13 +9,28 @@ from typing import Any
 import pytest
 from tools.documentation import blocks as curves
 from tools.documentation import commands, gallery, home, interface, pages
-from tools.documentation.__main__ import foreign, unfound
+from tools.documentation.__main__ import OUT, foreign, search_index, unfound
 from tools.transcripts import ROOT
 from tools.transcripts import blocks as code_blocks
 
+import perhop as package
 from perhop import blocks as catalogue
+from perhop import scenario
 
 PAGES = [ROOT / origin for origin in pages.sites(ROOT)] + [ROOT / "README.md"]
+SEARCH_INDEX = OUT / "html" / "searchindex.js"
+ANSWERS = [
+    ("RTT", "questions", "What does an RTT of 50 ms do?"),
+    ("buffer", "questions", "How large a buffer?"),
+    ("buffer", "guides/buffer-size", "How large a buffer?"),
+    ("P99", "questions", "P99 of my VoIP beside 20 downloads"),
+    ("VoIP", "questions", "P99 of my VoIP beside 20 downloads"),
+    ("CSV", "questions", "The queue over time, as a picture and as CSV"),
+    ("CSV", "results", "Tables as CSV"),
+    ("BBR", "questions", "CUBIC beside BBR on 100 Mbit/s"),
+    ("ECN", "questions", "Does ECN help?"),
+]
+"""Words of the field, and the page and heading at which the search has to find the answer."""
 HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
 
 
@@ -155,9 +170,14 @@ def test_the_gallery_refuses_what_a_run_does_not_show(tmp_path: Path) -> None:
         gallery.page(ROOT / "examples" / "first.toml", wrong, tmp_path)
 
 
-def test_the_reference_of_python_names_what_is_public() -> None:
-    assert "RioPlusOut" in interface.builders()
-    assert interface.directive("perhop.run") == "```{eval-rst}\n.. autofunction:: perhop.run\n```"
+def test_every_public_name_is_in_the_reference_of_python_once() -> None:
+    text = interface.page()
+    documented = re.findall(r"^\.\. [\w:]+:: (\S+)$", text, re.MULTILINE)
+    assert len(documented) == len(set(documented))
+    public = {f"perhop.{name}" for name in {*package.__all__} - {"__version__", *scenario.__all__}}
+    assert public | {f"perhop.scenario.{name}" for name in scenario.__all__} <= set(documented)
+    assert "```{eval-rst}\n.. autofunction:: perhop.run\n```" in text
+    assert ".. py:data:: perhop.scenario.Queue\n\n   Any queue." in text
 
 
 def test_pages_that_ask_other_servers_are_found(tmp_path: Path) -> None:
@@ -197,22 +217,34 @@ def test_the_style_sheet_asks_no_other_server() -> None:
         assert "@import" not in path.read_text(encoding="utf-8")
 
 
-def test_the_search_finds_questions_by_the_words_of_the_field() -> None:
+def test_every_question_has_words_by_which_the_search_finds_it() -> None:
     text = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
     sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
     assert len(sections) >= 21
-    found = {section.partition("\n")[0]: pages.search_words(section) for section in sections}
-    assert all(found.values()), [title for title, words in found.items() if not words]
-    for word, title in {
-        "RTT": "What does an RTT of 50 ms do?",
-        "buffer": "How large a buffer?",
-        "P99": "P99 of my VoIP beside 20 downloads",
-        "VoIP": "P99 of my VoIP beside 20 downloads",
-        "CSV": "The queue over time, as a picture and as CSV",
-        "BBR": "CUBIC beside BBR on 100 Mbit/s",
-        "ECN": "Does ECN help?",
-    }.items():
-        assert word in found[title]
+    assert not [section.partition("\n")[0] for section in sections if not pages.search_words(section)]
+
+
+@pytest.mark.parametrize(("word", "page", "heading"), ANSWERS)
+def test_the_answer_to_a_word_of_the_field_is_below_a_heading_that_names_it(
+    word: str, page: str, heading: str
+) -> None:
+    """The word is in the heading, the paragraph below it, or the words of the section for the search."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    _, found, section = f"\n{text}".partition(f"# {heading}\n")
+    assert found, f"{page}.md has no heading {heading!r}"
+    words = pages.search_words(section.partition("\n## ")[0])
+    prose = [part for part in section.strip().split("\n\n") if not part.startswith("<!--")]
+    assert word in heading or word in words or word in prose[0]
+
+
+@pytest.mark.skipif(not SEARCH_INDEX.exists(), reason="the site is not built (make site)")
+@pytest.mark.parametrize(("word", "page", "heading"), ANSWERS)
+def test_the_search_of_the_site_leads_to_the_answer(word: str, page: str, heading: str) -> None:
+    index = search_index(SEARCH_INDEX)
+    titles = [place for title, places in index["alltitles"].items() if word in title for place, _ in places]
+    entries = [place for place, *_ in index["indexentries"].get(word.lower(), [])]
+    assert heading in index["alltitles"]
+    assert page in {index["docnames"][place] for place in (*titles, *entries)}
 
 
 def test_search_words_become_entries_of_the_index() -> None:
