@@ -6,8 +6,9 @@ reported, or a comment (`source.Account`). The other way, a scenario's link (`ou
 (`to_….py`, one file for each dialect) and remarks of what they do not say.
 """
 
-from perhop.routers.exporting import WRITERS, Exported, exported
-from perhop.routers.importing import DIALECTS, imported, recognised
+from perhop.routers.dialects import DIALECTS, READERS, WRITERS
+from perhop.routers.exporting import Exported, exported
+from perhop.routers.importing import imported, recognised
 from perhop.routers.reading.amounts import Answers
 from perhop.routers.reading.document import Imported
 from perhop.routers.source import CODES, Finding, Source
@@ -15,6 +16,7 @@ from perhop.routers.source import CODES, Finding, Source
 __all__ = [
     "CODES",
     "DIALECTS",
+    "READERS",
     "WRITERS",
     "Answers",
     "Exported",

@@ -1,4 +1,4 @@
-"""What a dialect is: its name, how it is recognised, and its reader."""
+"""What a dialect declares: its name, how it is recognised and read, and what it writes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,38 @@ if TYPE_CHECKING:
 
     from perhop.routers.model import Port
     from perhop.routers.source import Account, Source
+    from perhop.routers.writing.outgoing import Outgoing, Remarks
+
+SHARING = frozenset({"priority", "wfq", "drr"})
+"""Schedulers of queues side by side, which every dialect with a writer has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A language of configurations.
-
-    A reader is total: whatever the bytes are, it returns ports and reports lines, or raises a `PerhopError`
-    of one line for what no device has, such as a thousand blocks within one another.
-    """
+    """A language of configurations. Without `read` it can only be written, without `write` only read."""
 
     name: str
+    """As `--from` and `--to` take it."""
     title: str
-    score: Callable[[Source], float]
-    """How much of the text looks like it: lines or constructs that no other dialect has."""
-    read: Callable[[Source, Account], list[Port]]
+    score: Callable[[Source], float] | None = None
+    """How much of a text looks like it: lines or constructs that no other dialect has. 0 is nothing."""
+    read: Callable[[Source, Account], list[Port]] | None = None
+    """The ports of a configuration.
+
+    A reader is total: whatever the bytes are, it returns ports and reports lines. It raises a `PerhopError`
+    of one line only for what no device has, such as a thousand blocks within one another.
+    """
+    write: Callable[[Outgoing, Remarks], list[str]] | None = None
+    """The lines for a link; what they do not say as the scenario does goes to the remarks."""
+    comment: str = "#"
+    """What begins a line of comment."""
+    schedulers: frozenset[str] = SHARING
+    """The schedulers that it writes, by their names in scenarios; `htb` stands for trees of any depth."""
+    flattens: bool = True
+    """Whether a tree of `htb` with one level is written as classes side by side that have ceilings."""
+    native: bool = False
+    """Whether it has perhop's own queues: it writes every scheduler, and names its two interfaces itself."""
+
+    def writes(self, scheduler: str) -> bool:
+        """Whether it can express a scheduler of a scenario."""
+        return self.write is not None and (self.native or scheduler in self.schedulers)

@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-from perhop.routers.dialects.cisco import ios, iosxr, nxos
-from perhop.routers.dialects.eos import reader as eos
-from perhop.routers.dialects.junos import reader as junos
-from perhop.routers.dialects.openconfig import reader as openconfig
-from perhop.routers.dialects.routeros import reader as routeros
-from perhop.routers.dialects.sonic import reader as sonic
-from perhop.routers.dialects.tc import reader as tc
-from perhop.routers.dialects.vyos import reader as vyos
+from perhop.routers.dialects import READERS
 from perhop.routers.reading.document import Imported, rows, to_toml
 from perhop.routers.reading.mapping import Mapping
 from perhop.routers.source import Account, Finding
@@ -26,23 +19,6 @@ if TYPE_CHECKING:
     from perhop.routers.model import Port
     from perhop.routers.reading.amounts import Answers
     from perhop.routers.source import Source
-
-DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect
-    for dialect in (
-        ios.DIALECT,
-        iosxr.DIALECT,
-        nxos.DIALECT,
-        junos.DIALECT,
-        tc.DIALECT,
-        vyos.DIALECT,
-        sonic.DIALECT,
-        openconfig.DIALECT,
-        eos.DIALECT,
-        routeros.DIALECT,
-    )
-}
-"""Every dialect, by name. A new one is a file and a line here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +36,20 @@ def recognised(source: Source) -> Dialect:
     Raises:
         PerhopError: It looks like none.
     """
-    best = max(DIALECTS.values(), key=lambda dialect: dialect.score(source))
-    if best.score(source) <= 0:
-        names = ", ".join(DIALECTS)
+    scores = {name: dialect.score(source) for name, dialect in READERS.items() if dialect.score is not None}
+    best = max(scores, key=scores.__getitem__)
+    if scores[best] <= 0:
+        names = ", ".join(READERS)
         raise PerhopError(
             f"{source.names[0]}: looks like no configuration with queues; name its dialect: --from {names}"
         )
-    return best
+    return READERS[best]
 
 
 def read(source: Source, dialect: Dialect) -> Reading:
     """The ports of a source, as `Dialect` says: whatever the text is, lines are reported."""
+    if dialect.read is None:
+        raise PerhopError(f"{source.names[0]}: {dialect.title} can be written, not read")
     account = Account(source)
     return Reading(dialect, _named(dialect.read(source, account)), account)
 
@@ -96,9 +75,9 @@ def imported(
         PerhopError: The dialect or the port is not known, or answers are missing; the message names the
             options that give them.
     """
-    if dialect is not None and dialect not in DIALECTS:
-        raise PerhopError(f"--from must be one of {', '.join(DIALECTS)}, not `{dialect}`")
-    language = DIALECTS[dialect] if dialect is not None else recognised(source)
+    if dialect is not None and dialect not in READERS:
+        raise PerhopError(f"--from must be one of {', '.join(READERS)}, not `{dialect}`")
+    language = READERS[dialect] if dialect is not None else recognised(source)
     reading = read(source, language)
     port = chosen(reading, interface)
     account = reading.account

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import TYPE_CHECKING
@@ -152,3 +153,14 @@ def shown_rate(bps: float) -> str:
         if bps >= factor:
             return f"{bps / factor:.6g} {unit}"
     return f"{bps:.6g} bit/s"
+
+
+def quoted(text: str) -> str:
+    """A string as TOML."""
+    return json.dumps("".join(c if c.isprintable() else "?" for c in text), ensure_ascii=False)
+
+
+def key(text: str) -> str:
+    """A key as TOML: bare where it can be."""
+    bare = text.replace("-", "").replace("_", "")
+    return text if bare.isalnum() and text.isascii() else quoted(text)

@@ -184,7 +184,7 @@ def take_configuration(data: bytes) -> bool:
     """Every dialect refuses a router's file in one line, or makes scenarios of its ports; no line is lost."""
     source = routers.Source([("file", data)])
     accepted = False
-    for dialect in routers.DIALECTS:
+    for dialect in routers.READERS:
         for done in _of_each(
             "--interface",
             lambda port, name=dialect: routers.imported(source, ANSWERS, dialect=name, interface=port),  # type: ignore[misc]
@@ -206,7 +206,7 @@ def take_export(data: bytes) -> bool:
                 lambda link, to=name: routers.exported(canonical, "a file", to, link=link, lenient=True),  # type: ignore[misc]
             ):
                 accepted = True
-                if name in routers.DIALECTS:
+                if name in routers.READERS:
                     source = routers.Source([("file", done.text.encode())])
                     with contextlib.suppress(PerhopError):
                         _in_a_line(lambda: routers.imported(source, ANSWERS, dialect=name))  # noqa: B023

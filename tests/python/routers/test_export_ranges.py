@@ -14,10 +14,13 @@ from tests.python.routers.test_export_ios import EXAMPLES, FLOW, HEAD, written
 from perhop import simulation
 from perhop.errors import PerhopError
 from perhop.routers import Answers, Source, exported, imported
+from perhop.routers.dialects.cisco import ranges as ios
 from perhop.routers.dialects.cisco.writer import MOST_NAME
+from perhop.routers.dialects.junos import ranges as junos
+from perhop.routers.dialects.tc import ranges as tc
 from perhop.routers.units import SHOWN
-from perhop.routers.writing.ranges import IOS, IOS_OTHERS, RANGES
 
+RANGES = {"ios": ios.RANGES, "junos": junos.RANGES, "tc": tc.RANGES}
 ANSWERS = Answers(1e9, 1000.0, buffer(1e6), {}, lenient=True)
 UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 NUMBER = re.compile(r"(?<![\w./:-])\d+(?:\.\d+)?[kmg]?(?![\w./:-])")
@@ -56,7 +59,7 @@ def check(text: str, dialect: str) -> None:
         for one in classes:
             named = re.findall(r"(?m)^  random-detect dscp (\S+)", one)
             others = [name for name in named if name.isdecimal() and int(name) not in SHOWN]
-            assert len(others) <= IOS_OTHERS, one
+            assert len(others) <= ios.OTHER_CODEPOINTS, one
 
 
 @pytest.mark.parametrize("dialect", RANGES)
@@ -242,7 +245,7 @@ def test_a_rate_above_the_range_is_a_percentage() -> None:
     head = HEAD.replace("20Mbps", "10Gbps")
     done = exported(simulation.canonical(head + table + FLOW), "x.toml", "ios")
     assert "  priority percent 30 2000000" in done.text.splitlines()
-    assert IOS["priority"].most == 2e6
+    assert ios.RANGES["priority"].most == 2e6
 
 
 def test_curves_of_all_codepoints_are_those_of_precedences() -> None:
@@ -267,6 +270,6 @@ def test_more_codepoints_than_a_class_has_lines_for() -> None:
     done = exported(text, "x.toml", "ios")
     # That of the flow is among them; the other curve is the device's own, and needs no lines.
     assert f"  random-detect dscp {codes[8]} 5 9 2" in done.text
-    assert done.text.count("random-detect dscp ") == IOS_OTHERS + len(SHOWN)
+    assert done.text.count("random-detect dscp ") == ios.OTHER_CODEPOINTS + len(SHOWN)
     said = "has curves for 9 codepoints beside class selectors, AF and EF"
     assert any(said in remark.text for remark in done.remarks)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perhop import run
-from perhop.routers import CODES, DIALECTS
+from perhop.routers import CODES, READERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,5 +138,5 @@ def test_the_former_name_of_rate_is_read_and_shown_nowhere(perhop: Perhop) -> No
 
 def test_the_documentation_names_all_dialects_and_codes() -> None:
     text = (ROOT / "docs" / "configurations.md").read_text(encoding="utf-8")
-    assert all(f"| `{name}` |" in text for name in DIALECTS)
+    assert all(f"| `{name}` |" in text for name in READERS)
     assert all(f"| {code} |" in text for code in CODES)

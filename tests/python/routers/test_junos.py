@@ -9,7 +9,7 @@ import pytest
 from tests.python.routers.importing import Brought, buffer, of_file, of_text
 
 from perhop.errors import PerhopError
-from perhop.routers import Source, importing
+from perhop.routers import READERS, Source, importing
 
 RAMP = """\
 class-of-service {{
@@ -149,7 +149,7 @@ def test_all_forms_give_the_same_statements() -> None:
     words = []
     for text in texts:
         source = Source([("x", text.encode())])
-        reading = importing.read(source, importing.DIALECTS["junos"])
+        reading = importing.read(source, READERS["junos"])
         words.append(reading.account)
     assert len(words) == 3
     assert not any(account.findings for account in words)

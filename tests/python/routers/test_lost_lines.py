@@ -18,7 +18,7 @@ import pytest
 from tests.python.routers.importing import CONFIGURATIONS, PORTS, buffer
 
 from perhop.errors import PerhopError
-from perhop.routers import DIALECTS, Answers, Source, imported, recognised
+from perhop.routers import READERS, Answers, Source, imported, recognised
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 KINDS = ("rate", "ceiling", "priority", "drop", "limit", "match", "policer")
@@ -483,7 +483,7 @@ def test_the_whole_text_is_used(name: str) -> None:
 def test_how_many_combinations_there_are() -> None:
     combinations = Counter((line.dialect, kind) for _, line in EVERY for kind in line.kinds)
     assert {kind for _, kind in combinations} == set(KINDS)
-    assert {dialect for dialect, _ in combinations} == set(DIALECTS)
+    assert {dialect for dialect, _ in combinations} == set(READERS)
     assert len(combinations) >= 60
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perhop import simulation
 from perhop.errors import PerhopError
-from perhop.routers import DIALECTS, Answers, Source, importing
+from perhop.routers import READERS, Answers, Source, importing
 from perhop.routers.model import How, Quantity, Unit
 from perhop.routers.source import CODES
 
@@ -26,7 +26,7 @@ WORDS = sorted(
 def check(data: bytes, dialect: str) -> None:
     """Read, choose each port in turn, and account for each line."""
     source = Source([("file", data)])
-    reading = importing.read(source, DIALECTS[dialect])
+    reading = importing.read(source, READERS[dialect])
     names: list[str | None] = [*dict.fromkeys(port.name for port in reading.ports)]
     names = names or [None]
     for name in names[:3]:
@@ -40,7 +40,7 @@ def check(data: bytes, dialect: str) -> None:
         simulation.canonical(done.toml)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", READERS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example(data=b"")
 @example(data=b"\xff\xfe\x00{[")
@@ -49,7 +49,7 @@ def test_any_bytes(dialect: str, data: bytes) -> None:
     check(data, dialect)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", READERS)
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lines=st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max_size=30))
 def test_words_of_configurations_in_any_order(dialect: str, lines: list[str]) -> None:

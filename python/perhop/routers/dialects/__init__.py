@@ -1,1 +1,35 @@
-"""The dialects, each in a folder of its own."""
+"""The dialects. Each is a folder, or a module of one, with a `DIALECT`, and is listed here once.
+
+A dialect knows the port's model, the rooms `syntax`, `linux` and `writing`, and no other dialect; nothing
+outside its folder knows of it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perhop.routers.dialect import Dialect
+
+MODULES = (
+    "cisco.ios",
+    "cisco.iosxr",
+    "cisco.nxos",
+    "junos",
+    "tc",
+    "vyos",
+    "sonic",
+    "openconfig",
+    "eos",
+    "routeros",
+    "perhop_router",
+)
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (import_module(f"{__name__}.{module}").DIALECT for module in MODULES)
+}
+"""All dialects, by name."""
+READERS = {name: dialect for name, dialect in DIALECTS.items() if dialect.read is not None}
+"""Those that `perhop import` reads."""
+WRITERS = {name: dialect for name, dialect in DIALECTS.items() if dialect.write is not None}
+"""Those that `perhop export` writes."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import Block, RateUnit
-from perhop.routers.reading.document import quoted
+from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
     from perhop.routers.model import Quantity, Rate

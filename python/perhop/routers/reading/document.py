@@ -50,17 +50,6 @@ class Row:
     said: str
 
 
-def quoted(text: str) -> str:
-    """A string as TOML."""
-    return json.dumps("".join(c if c.isprintable() else "?" for c in text), ensure_ascii=False)
-
-
-def key(text: str) -> str:
-    """A key as TOML: bare where it can be."""
-    bare = text.replace("-", "").replace("_", "")
-    return text if bare.isalnum() and text.isascii() else quoted(text)
-
-
 def to_toml(sections: list[Section], head: list[str], source: Source) -> str:
     """The scenario as text: each value with the line that it comes from."""
     lines = [f"# {_one_line(text)}".rstrip() for text in head]

@@ -13,11 +13,12 @@ from perhop.routers import units
 from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Queue, Rate, RateUnit, Unit
 from perhop.routers.reading import trees
 from perhop.routers.reading.amounts import Amounts
-from perhop.routers.reading.document import Entry, Section, key, quoted
+from perhop.routers.reading.document import Entry, Section
 from perhop.routers.reading.meters import profile
 from perhop.routers.reading.rules import Colors, Rules
 from perhop.routers.reading.sharing import FULL, Shares, limit_of, rate_entry
 from perhop.routers.reading.template import traffic
+from perhop.routers.units import key, quoted
 
 if TYPE_CHECKING:
     from perhop.routers.model import Jitter, Meter, TreeClass

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import How
-from perhop.routers.reading.document import Entry, quoted
+from perhop.routers.reading.document import Entry
+from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
     from perhop.routers.model import Meter, Quantity

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from perhop.routers import curves, units
 from perhop.routers.curves import COLORS, Color, Ramp
 from perhop.routers.model import ALL_CODEPOINTS, ECN_VALUES, Ecn, How, Quantity, Unit
-from perhop.routers.reading.document import Entry, quoted
+from perhop.routers.reading.document import Entry
+from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import ALL_CODEPOINTS, Queue
-from perhop.routers.reading.document import Entry, Section, quoted
+from perhop.routers.reading.document import Entry, Section
 from perhop.routers.reading.rules import Colors
+from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

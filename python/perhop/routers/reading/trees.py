@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import How, Quantity, Rate, RateUnit, TreeClass, Unit
-from perhop.routers.reading.document import Entry, Section, quoted
+from perhop.routers.reading.document import Entry, Section
+from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,8 +15,10 @@ from perhop.routers.curves import COLORS, drop_precedence
 from perhop.routers.model import ALL_CODEPOINTS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from perhop.routers.curves import Color
-    from perhop.routers.writing.ranges import Range
+    from perhop.routers.dialect import Dialect
 
 RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9, "tbps": 1e12}
 DEFAULT_BURST_S = 0.2
@@ -142,8 +144,24 @@ class Outgoing:
     """All of it, for a dialect that has perhop's own queues; `queues` and `meters` are then empty."""
     origin: str = ""
     """The name of the scenario in messages."""
-    devices: tuple[str, str] | None = None
-    """The interfaces towards the customers and towards the network, for a dialect that names both."""
+    devices: str | None = None
+    """The interfaces towards the customers and towards the network, as `--devices` has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The numbers that a command takes."""
+
+    least: float
+    most: float
+    source: int
+    """Which of the numbered sources of its module says so."""
+    line: str
+    """A regular expression of lines with the command; its group is the number."""
+
+    def fitted(self, value: float) -> float:
+        """The nearest number that the command takes."""
+        return min(max(value, self.least), self.most)
 
 
 RemarkKind = Literal["rounded", "differs", "left out"]
@@ -268,11 +286,8 @@ def outgoing(
     canonical: str,
     origin: str,
     link: str | None,
-    *,
-    dialect: str = "",
-    linux: bool = False,
-    trees: bool = False,
-    native: bool = False,
+    dialect: Dialect,
+    others: Iterable[Dialect],
 ) -> Outgoing:
     """The link of a checked scenario.
 
@@ -280,22 +295,20 @@ def outgoing(
         canonical: The scenario.
         origin: Its name in messages.
         link: The link's name.
-        dialect: The one that is written, in messages.
-        linux: With the schedulers that only Linux has.
-        trees: With trees of classes, `htb`.
-        native: Its queues stay the tables of the scenario, for a dialect that has the same.
+        dialect: The one that is written; if it is native, the queues stay the scenario's tables.
+        others: All dialects, to name those that can express what this one cannot.
 
     Raises:
         PerhopError: There is no such link, or its queue is of a kind that no router's configuration has.
     """
-    scenario = json.loads(canonical if native else _engine.with_limits(canonical))
+    scenario = json.loads(canonical if dialect.native else _engine.with_limits(canonical))
     where = "[links.NAME]"
     if "topology" in scenario:  # its links follow from a rule
         scenario, where = json.loads(_engine.written_out(canonical)), "[topology.link] or a tier"
     name = chosen(scenario, origin, link, where)
     table = scenario["links"][name]
     place = f"links.{name}"
-    if native:
+    if dialect.native:
         return Outgoing(
             name, place, rate(table["rate"]), "single", {}, [], [], scenario=scenario, origin=origin
         )
@@ -307,7 +320,7 @@ def outgoing(
     kind = queue.get("scheduler", "single")
     if kind == "fifo":
         kind, queue = "single", queue["rule"]
-    elif linux and kind in FLOW_QUEUES:
+    elif kind in FLOW_QUEUES & dialect.schedulers:
         kind = "single"
     queues: list[QueueOut] = []
     if kind == "llq":
@@ -316,13 +329,13 @@ def outgoing(
         kind = queue.get("scheduler", "single")
         if kind == "fifo":
             kind, queue = "single", queue["rule"]
-    kinds = {"single", "priority", "wfq", "drr"} | ({"htb"} if trees else set())
     whole = rate(table["rate"]) if shaper is None else shaper[0]
-    if kind == "htb" and not linux and _flat(queue, whole):
+    if kind == "htb" and dialect.flattens and _flat(queue, whole):
         queues += _shaped(queue, path, origin, frozenset().union(*(one.codepoints for one in queues)))
         kind, queue = "wfq", {"queues": []}
-    if kind not in kinds or (kind == "htb" and queues) or (kind == "priority" and queues):
-        raise PerhopError(f"{origin}: {path}: {_refusal(dialect, kind, within=bool(queues))}")
+    alone = kind in {"htb", "priority"} and bool(queues)
+    if alone or (kind != "single" and kind not in dialect.schedulers):
+        raise PerhopError(f"{origin}: {path}: {_refusal(dialect, others, kind, within=bool(queues))}")
     keys = {key: value for key, value in queue.items() if key != "queues"} if kind != "single" else {}
     taken = frozenset[int]().union(*(one.codepoints for one in queues))
     if kind == "htb":
@@ -342,27 +355,18 @@ def outgoing(
     return Outgoing(name, place, rate(table["rate"]), kind, keys, queues, meters, shaper, path)
 
 
-CAN: dict[str, tuple[str, ...]] = {
-    "htb": ("ios", "tc", "perhop-router"),
-    **dict.fromkeys(sorted(FLOW_QUEUES), ("tc", "perhop-router")),
-}
-"""The dialects that have a scheduler which others have not, as classes of any depth and queues of flows."""
-
-
-def _refusal(dialect: str, kind: str, *, within: bool) -> str:
-    """Why a scheduler is not written, and what writes it."""
-    others = ("perhop-router",) if within else CAN.get(kind, ("perhop-router",))
-    listed = [f"--to {other}" for other in others if other != dialect]
+def _refusal(dialect: Dialect, others: Iterable[Dialect], kind: str, *, within: bool) -> str:
+    """Why a scheduler is not written, and which dialects can; `within`: behind the queues of `llq`."""
+    able = [other for other in others if other is not dialect and (other.native or not within)]
+    listed = [f"--to {other.name}" for other in able if other.writes(kind)]
     before = ", ".join(listed[:-1])
     shown = f"{before} and {listed[-1]}" if before else listed[-1]
-    place = (
-        " within llq"
-        if within
-        else " of several levels or with schedulers within it"
-        if kind == "htb"
-        else ""
-    )
-    return f"--to {dialect} cannot express the scheduler {kind}{place}; {shown} can"
+    place = ""
+    if within:
+        place = " within llq"
+    elif kind == "htb":
+        place = " of several levels or with schedulers within it"
+    return f"--to {dialect.name} cannot express the scheduler {kind}{place}; {shown} can"
 
 
 def _as_flows(queues: list[QueueOut], scenario: dict[str, Any], metered: frozenset[int]) -> None:

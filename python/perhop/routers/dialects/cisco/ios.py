@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.dialect import Dialect
+from perhop.routers.dialect import SHARING, Dialect
 from perhop.routers.dialects.cisco.classes import Flavour
 from perhop.routers.dialects.cisco.reader import Reader
+from perhop.routers.dialects.cisco.writer import lines
 from perhop.routers.model import ALL_CODEPOINTS, Average, Curve, Drop, How, Quantity, Selector, Unit
 
 if TYPE_CHECKING:
@@ -134,4 +135,12 @@ def score(source: Source) -> float:
     return sum(word in text for word in ("policy-map ", "class-map ", "random-detect", "service-policy"))
 
 
-DIALECT = Dialect("ios", "Cisco IOS and IOS-XE", score, read)
+DIALECT = Dialect(
+    "ios",
+    "Cisco IOS and IOS-XE",
+    score=score,
+    read=read,
+    write=lines,
+    comment="!",
+    schedulers=SHARING | {"htb"},
+)

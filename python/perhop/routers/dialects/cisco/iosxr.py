@@ -62,4 +62,4 @@ def score(source: Source) -> float:
     return 8.0 * ("end-policy-map" in text or "end-class-map" in text) + 2.0 * ("!! ios xr" in text)
 
 
-DIALECT = Dialect("ios-xr", "Cisco IOS-XR", score, read)
+DIALECT = Dialect("ios-xr", "Cisco IOS-XR", score=score, read=read)

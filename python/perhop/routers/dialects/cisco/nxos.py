@@ -82,4 +82,4 @@ def score(source: Source) -> float:
     return 9.0 * (source.starting(typed) > 0)
 
 
-DIALECT = Dialect("nx-os", "Cisco NX-OS", score, read)
+DIALECT = Dialect("nx-os", "Cisco NX-OS", score=score, read=read)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.routers import units
 from perhop.routers.curves import COLORS
+from perhop.routers.dialects.cisco.ranges import OTHER_CODEPOINTS, RANGES
 from perhop.routers.model import ALL_CODEPOINTS
 from perhop.routers.writing.outgoing import (
     DEFAULT_BURST_S,
@@ -19,13 +20,11 @@ from perhop.routers.writing.outgoing import (
     takes,
     thresholds,
 )
-from perhop.routers.writing.ranges import IOS, IOS_OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from perhop.routers.writing.outgoing import Depth, MeterOut, Outgoing, QueueOut, Remarks
-    from perhop.routers.writing.ranges import Range
+    from perhop.routers.writing.outgoing import Depth, MeterOut, Outgoing, QueueOut, Range, Remarks
 
 DEFAULT = "class-default"
 MOST_NAME = 40
@@ -97,11 +96,11 @@ class _Writer:
     def _told(self) -> list[str]:
         """The rate of the interface, where the command takes it."""
         link = self._link
-        if link.rate / 1000 > IOS["interface"].most:
-            text = f"`bandwidth` takes {IOS['interface'].most:g} kbit/s at most and is not written"
+        if link.rate / 1000 > RANGES["interface"].most:
+            text = f"`bandwidth` takes {RANGES['interface'].most:g} kbit/s at most and is not written"
             self._remarks.differs(f"{link.place}.rate", text)
             return []
-        return [f" bandwidth {self._kbps(link.place, 'rate', link.rate, IOS['interface'], link.rate)}"]
+        return [f" bandwidth {self._kbps(link.place, 'rate', link.rate, RANGES['interface'], link.rate)}"]
 
     def _flat(self) -> tuple[list[str], list[str]]:
         """The class maps of the queues, and the classes of one policy."""
@@ -173,7 +172,7 @@ class _Writer:
                 lines.append("  priority" + (f" level {level}" if len(levels) > 1 else ""))
                 lines.append(self._dropped(place, own, size(table["cburst"])))
             elif len(tables) > 1:
-                words = self._kbps(place, "rate", rate(table["rate"]), IOS["bandwidth"], ceil)
+                words = self._kbps(place, "rate", rate(table["rate"]), RANGES["bandwidth"], ceil)
                 lines.append(f"  bandwidth {words}")
             if first[number]:
                 pass
@@ -250,7 +249,7 @@ class _Writer:
         kbps = max(1, math.floor(bps / 1000 + 0.5))
         given = f"{key} {units.shown_rate(bps)}"
         if kbps > taken.most:
-            percent = int(IOS["bandwidth percent"].fitted(math.floor(100 * bps / whole + 0.5)))
+            percent = int(RANGES["bandwidth percent"].fitted(math.floor(100 * bps / whole + 0.5)))
             said = f"{percent} % of {units.shown_rate(whole)}, as {taken.most:g} kbit/s are the most"
             self._remarks.rounded(place, given, bps, percent * whole / 100, said)
             return f"percent {percent}"
@@ -264,7 +263,7 @@ class _Writer:
         return self._fitted(place, f"{key} {units.plain(value)} B", value, command, "B")
 
     def _fitted(self, place: str, given: str, value: float, command: str, unit: str) -> int:
-        return self._remarks.fitted(place, given, value, IOS[command], unit)
+        return self._remarks.fitted(place, given, value, RANGES[command], unit)
 
     def _strict(self) -> list[QueueOut]:
         """The queues of strict priority; keys of schedulers that IOS has no words for are reported."""
@@ -317,7 +316,7 @@ class _Writer:
             return [" ".join(words)]
         result = []
         if queue.rate is not None:
-            given = self._kbps(queue.place, "rate", queue.rate, IOS["bandwidth"], self._whole)
+            given = self._kbps(queue.place, "rate", queue.rate, RANGES["bandwidth"], self._whole)
             result.append(f"  bandwidth {given}")
         if queue.ceil is not None:
             result.append(f"  {self._shaped(queue.place, 'ceil', queue.ceil, queue.ceil_burst)}")
@@ -341,7 +340,7 @@ class _Writer:
     def _policed_share(self, queue: QueueOut, cap: float) -> list[str]:
         """The rate of a strict class, and its burst, if that is not the device's own of 200 ms."""
         burst = size(self._link.scheduler["burst"]) if queue.burst is None else queue.burst
-        words = self._kbps(queue.place, "cap", cap, IOS["priority"], self._whole).split()
+        words = self._kbps(queue.place, "cap", cap, RANGES["priority"], self._whole).split()
         own = cap if words[0] == "percent" else 1000.0 * int(words[0])
         if abs(burst - own / 8 * DEFAULT_BURST_S) < 1:
             return words
@@ -350,10 +349,10 @@ class _Writer:
     def _ratio(self, queue: QueueOut) -> int:
         """The weight of a class; those of all are smaller in proportion, if one is above what IOS takes."""
         weights = [other.weight for other in self._link.queues if other.weight is not None]
-        scale = min(1.0, IOS["ratio"].most / max(weights))
+        scale = min(1.0, RANGES["ratio"].most / max(weights))
         given = (queue.weight or 1.0) * scale
         ratio = max(1, math.floor(given + 0.5))
-        said = f"ratio {ratio}" + (f" of {IOS['ratio'].most:g} at most" if scale < 1 else "")
+        said = f"ratio {ratio}" + (f" of {RANGES['ratio'].most:g} at most" if scale < 1 else "")
         self._remarks.rounded(queue.place, f"weight {queue.weight:g}", given, ratio, said)
         return ratio
 
@@ -441,24 +440,24 @@ class _Writer:
         red = queue.rule["aqm"] == "red"
         keys = {code: "thresholds" if red else _key(queue, code) for code in sorted(queue.codepoints)}
         others = [code for code in keys if code not in units.SHOWN]
-        if len(others) > IOS_OTHERS:
+        if len(others) > OTHER_CODEPOINTS:
             kinds = {(code // 8, key) for code, key in keys.items()}
             if len(kinds) == len({precedence for precedence, _ in kinds}):
                 return True, [(f"precedence {precedence}", key) for precedence, key in sorted(kinds)]
             others = [code for code in others if curves.get(keys[code]) != DEFAULT_CURVE]
             others.sort(key=lambda code: code not in queue.used)
-        lost_ones = others[IOS_OTHERS:]
+        lost_ones = others[OTHER_CODEPOINTS:]
         if lost_ones:
             text = (
                 f"has curves for {len(others)} codepoints beside class selectors, AF and EF; IOS takes lines "
-                f"for {IOS_OTHERS} of these in a class"
+                f"for {OTHER_CODEPOINTS} of these in a class"
             )
             if queue.used & set(lost_ones):
                 self._remarks.left_out(place, text)
             else:
                 said = f"{text}: the others keep the device's own thresholds; no flow here has them"
                 self._remarks.differs(place, said)
-        kept = {*units.SHOWN, *others[:IOS_OTHERS]}
+        kept = {*units.SHOWN, *others[:OTHER_CODEPOINTS]}
         return False, [(f"dscp {_dscp(code)}", key) for code, key in keys.items() if code in kept]
 
     def _ecn(self, place: str, rule: dict[str, Any]) -> list[str]:
@@ -528,7 +527,7 @@ class _Writer:
         if curve.most <= 0:
             self._remarks.left_out(place, "IOS writes max_p as 1/D and cannot express 0")
             return " ".join(words)
-        denominator = int(IOS["denominator"].fitted(math.floor(1 / curve.most + 0.5)))
+        denominator = int(RANGES["denominator"].fitted(math.floor(1 / curve.most + 0.5)))
         said = f"1/{denominator}"
         if abs(1 / denominator - curve.most) > WRITTEN:
             self._remarks.rounded(place, f"max_p {curve.most:g}", curve.most, 1 / denominator, said)
@@ -540,7 +539,7 @@ class _Writer:
 
     def _exponent(self, place: str, rule: dict[str, Any]) -> int:
         weight = float(rule["weight"])
-        exponent = int(IOS["exponent"].fitted(math.floor(-math.log2(weight) + 0.5)))
+        exponent = int(RANGES["exponent"].fitted(math.floor(-math.log2(weight) + 0.5)))
         said = f"2^-{exponent} = {2.0**-exponent:.4g}"
         self._remarks.rounded(f"{place}.weight", f"{weight:g}", weight, 2.0**-exponent, said)
         return exponent

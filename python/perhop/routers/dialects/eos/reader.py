@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.dialect import Dialect
 from perhop.routers.dialects.eos.queues import (
     PRECEDENCES,
     ClassMap,
@@ -634,14 +633,3 @@ def _speed(word: str) -> float | None:
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of a configuration."""
     return Reader(source, account).read()
-
-
-def score(source: Source) -> float:
-    """Transmit queues, QoS profiles and maps of traffic classes."""
-    words = (r"(?:uc-|mc-)?tx-queue \d", r"qos profile \S", r"qos map (?:dscp|traffic-class) ",
-             r"service-profile \S", r"policy-map type quality-of-service ",
-             r"qos random-detect ecn ")  # fmt: skip
-    return 10.0 * sum(source.starting(word) > 0 for word in words)
-
-
-DIALECT = Dialect("eos", "Arista EOS", score, read)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
+from perhop.routers.dialects.junos.ranges import RANGES
 from perhop.routers.dialects.junos.words import Block, code_points, short, word
 from perhop.routers.model import ALL_CODEPOINTS
 from perhop.routers.writing.outgoing import policer, rate, size
-from perhop.routers.writing.ranges import JUNOS
 
 if TYPE_CHECKING:
     from perhop.routers.dialects.junos.words import Node
@@ -113,7 +113,7 @@ class _Filters:
 
     def _bps(self, place: str, key: str, text: str) -> str:
         bps = rate(text)
-        whole = self._remarks.fitted(place, f"{key} {units.plain(bps)} bit/s", bps, JUNOS["rate"], "bit/s")
+        whole = self._remarks.fitted(place, f"{key} {units.plain(bps)} bit/s", bps, RANGES["rate"], "bit/s")
         if whole < SLOWEST:
             text = f"below {SLOWEST / 1000:g} kbit/s some platforms round coarsely"
             self._remarks.differs(f"{place}.{key}", text)
@@ -122,4 +122,4 @@ class _Filters:
     def _bytes(self, place: str, key: str, text: str) -> str:
         value = size(text)
         given = f"{key} {units.plain(value)} B"
-        return short(self._remarks.fitted(place, given, value, JUNOS["burst"], "B"))
+        return short(self._remarks.fitted(place, given, value, RANGES["burst"], "B"))

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from perhop.routers import units
-from perhop.routers.dialect import Dialect
 from perhop.routers.dialects.junos.policers import Policers, by_class
 from perhop.routers.model import (
     Average,
@@ -802,13 +801,3 @@ def _burst(words: list[str], line: int, text: str) -> tuple[list[str], Quantity 
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of a configuration."""
     return Reader(source, account).read()
-
-
-def score(source: Source) -> float:
-    """`class-of-service`, or what is in it."""
-    text = source.text
-    words = ("drop-profiles", "scheduler-maps", "forwarding-classes", "transmit-rate", "drop-profile-map")
-    return 6.0 * ("class-of-service" in text) + 3.0 * sum(word in text for word in words)
-
-
-DIALECT = Dialect("junos", "Junos class-of-service", score, read)

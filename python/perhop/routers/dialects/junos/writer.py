@@ -10,9 +10,9 @@ from perhop.routers import units
 from perhop.routers.curves import COLORS
 from perhop.routers.dialects.junos import fills as junos_fills
 from perhop.routers.dialects.junos.filters import filters
+from perhop.routers.dialects.junos.ranges import RANGES
 from perhop.routers.dialects.junos.words import Block, code_points, interface, short, text_lines, word
 from perhop.routers.writing.outgoing import depth, lost, size
-from perhop.routers.writing.ranges import JUNOS
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
@@ -134,11 +134,11 @@ class _Writer:
 
     def _bps(self, place: str, key: str, bps: float, command: str = "transmit-rate") -> str:
         given = f"{key} {units.plain(bps)} bit/s"
-        return short(self._remarks.fitted(place, given, bps, JUNOS[command], "bit/s"))
+        return short(self._remarks.fitted(place, given, bps, RANGES[command], "bit/s"))
 
     def _bytes(self, place: str, key: str, value: float) -> str:
         given = f"{key} {units.plain(value)} B"
-        return short(self._remarks.fitted(place, given, value, JUNOS["burst-size"], "B"))
+        return short(self._remarks.fitted(place, given, value, RANGES["burst-size"], "B"))
 
     def _percent(self, place: str, key: str, value: float, whole: int) -> str:
         """A part of something, as a whole percentage."""

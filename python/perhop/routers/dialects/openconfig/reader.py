@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.dialect import Dialect
 from perhop.routers.model import (
     ALL_CODEPOINTS,
     Average,
@@ -485,12 +484,3 @@ class Reader:
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of a configuration."""
     return Reader(source, account).read()
-
-
-def score(source: Source) -> float:
-    """Names of OpenConfig's model."""
-    words = ("queue-management-profile", "scheduler-policies", "forwarding-groups", "openconfig-qos")
-    return 5.0 * sum(word in source.text for word in words)
-
-
-DIALECT = Dialect("openconfig", "OpenConfig QoS", score, read)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perhop.errors import PerhopError
 from perhop.routers import units
 from perhop.routers.curves import drop_precedence
-from perhop.routers.reading.document import key, quoted
+from perhop.routers.units import key, quoted
 from perhop.routers.writing.outgoing import depth
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class _Writer:
         ]
 
     def _interfaces(self) -> list[str]:
-        devices = self._link.devices
+        given = self._link.devices
+        devices = None if given is None else checked_devices(given)
         if devices is None:
             text = "placeholders; name the interfaces with --devices IN,OUT"
             inside, outside = PLACEHOLDERS

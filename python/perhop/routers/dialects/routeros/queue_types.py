@@ -25,7 +25,7 @@ from perhop.routers.model import (
     Selector,
     Unit,
 )
-from perhop.routers.reading.document import quoted
+from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account

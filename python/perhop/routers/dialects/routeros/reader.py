@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.dialect import Dialect
 from perhop.routers.dialects.routeros.lines import Entry, Menus
 from perhop.routers.dialects.routeros.marks import Marks
 from perhop.routers.dialects.routeros.queue_types import Types, rate
@@ -513,15 +512,3 @@ def _by_name(entries: list[Entry], *keys: str) -> dict[str, list[Entry]]:
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of an export."""
     return Reader(source, account).read()
-
-
-def score(source: Source) -> float:
-    """Menus of queues and mangle rules, with entries of keys and values."""
-    text = re.sub(r"\\[ \t]*(?:\r\n|\n|\r)[ \t]*", " ", source.text)
-    # Bounded: a line that is continued often enough would take time by its square.
-    added = re.search(r"(?m)^(?:/\S.{0,300} |/\S{0,300}/)?(?:add|set) .{0,1000}[a-z-]=", text)
-    menus = r"/(?:queue[ /](?:type|tree|simple|interface)|ip[ /]firewall[ /]mangle)\b"
-    return 10.0 * source.starting(menus) if added else 0.0
-
-
-DIALECT = Dialect("routeros", "MikroTik RouterOS", score, read)

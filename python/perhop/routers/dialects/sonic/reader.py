@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.dialect import Dialect
 from perhop.routers.model import (
     Average,
     Curve,
@@ -46,7 +45,6 @@ NAMES = {
     "ecn_yellow_red": ("yellow", "red"), "ecn_all": ("green", "yellow", "red"),
 }  # fmt: skip
 """The colors that each value of `ecn` covers."""
-UNUSED = "no effect on the queues of this port"
 
 
 class Reader:
@@ -342,11 +340,3 @@ def _range(text: str) -> list[int] | None:
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of a configuration."""
     return Reader(source, account).read()
-
-
-def score(source: Source) -> float:
-    """How much a file looks like config_db: by the names of tables that it has."""
-    return 9.0 * sum(f'"{table}"' in source.text for table in TABLES)
-
-
-DIALECT = Dialect("sonic", "SONiC config_db", score, read)

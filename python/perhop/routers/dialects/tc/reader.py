@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perhop.routers.dialect import Dialect
 from perhop.routers.dialects.tc.commands import Command, commands
 from perhop.routers.dialects.tc.interface import Device, Interface
 from perhop.routers.dialects.tc.trees import class_of
@@ -104,14 +103,3 @@ class Reader:
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of a script or of what tc shows."""
     return Reader(source, account).read()
-
-
-def score(source: Source) -> float:
-    """Commands of tc, or what it shows."""
-    found = source.starting(r"(?:sudo +)?(?:\S*/|\$\{?)?tc\}? +(?:-\S+ +)*(?:qdisc|class|filter) ")
-    shown = source.starting(r"(?:qdisc|class) \S+ \S*:")
-    json = '"kind"' in source.text and '"handle"' in source.text
-    return 3.0 * found + 3.0 * shown + 9.0 * json
-
-
-DIALECT = Dialect("tc", "Linux tc", score, read)

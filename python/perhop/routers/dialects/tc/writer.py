@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.routers import units
 from perhop.routers.curves import COLORS
+from perhop.routers.dialects.tc.ranges import RANGES
 from perhop.routers.linux import quantities as tc_units
 from perhop.routers.model import ALL_CODEPOINTS
 from perhop.routers.writing.outgoing import depth, lost, policer, rate, size, thresholds
-from perhop.routers.writing.ranges import TC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,7 +23,6 @@ HANDLE = "1:"
 SHAPER = "f000:"
 MTU = 1514
 MOST_BANDS = 16
-MOST_RATIO = 10_000
 MOST_VQS = 16
 PASS = "action ok"
 """Of packets whose meter is left out, so that the one of all others does not police them."""
@@ -191,7 +190,7 @@ class _Writer:
         return f"{whole}bit"
 
     def _bytes(self, place: str, key: str, value: float) -> int:
-        return self._remarks.fitted(place, f"{key} {units.plain(value)} B", value, TC["size"], "B")
+        return self._remarks.fitted(place, f"{key} {units.plain(value)} B", value, RANGES["size"], "B")
 
     def _depth(self, place: str, key: str, value: Depth, packet: float) -> int:
         """In bytes."""
@@ -326,7 +325,7 @@ class _Writer:
         for queue, share in zip(queues, shares, strict=True):
             exact = MTU * share / least
             given = f"quantum {units.plain(exact, 3)} B"
-            result.append(self._remarks.fitted(queue.place, given, exact, TC["quantum"], "B"))
+            result.append(self._remarks.fitted(queue.place, given, exact, RANGES["quantum"], "B"))
         return result
 
     # Filters
@@ -354,7 +353,7 @@ class _Writer:
                 words = "pfifo" if limit.packets else "bfifo"
                 unit = "packets" if limit.packets else "B"
                 given = f"limit {limit.number:g} {unit}"
-                number = self._remarks.fitted(f"{place}.limit", given, limit.number, TC["size"], unit)
+                number = self._remarks.fitted(f"{place}.limit", given, limit.number, RANGES["size"], unit)
                 self._add("qdisc", f"{head} {words} limit {number}")
         elif kind in WORDS:
             self._block(rule, place, str(kind), limit, head)
@@ -382,7 +381,7 @@ class _Writer:
             if not limit.packets:
                 self._remarks.left_out(f"{place}.limit", f"{words[0]} has its limit in packets")
             given = f"limit {units.packets_text(limit.number)}"
-            whole = self._remarks.fitted(f"{place}.limit", given, limit.number, TC["size"], "packets")
+            whole = self._remarks.fitted(f"{place}.limit", given, limit.number, RANGES["size"], "packets")
             words.append(f"limit {whole}")
         known = WORDS[kind]
         for key, value in rule.items():

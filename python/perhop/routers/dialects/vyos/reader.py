@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.dialect import Dialect
 from perhop.routers.linux import cake, hfsc
 from perhop.routers.linux import quantities as tc_units
 from perhop.routers.model import (
@@ -28,9 +27,9 @@ from perhop.routers.model import (
     TreeClass,
     Unit,
 )
-from perhop.routers.reading.document import quoted
 from perhop.routers.source import MEANINGS
 from perhop.routers.syntax.statements import Statement, statements
+from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
     from perhop.routers.model import Action
@@ -656,13 +655,3 @@ class Reader:
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of a configuration."""
     return Reader(source, account).read()
-
-
-def score(source: Source) -> float:
-    """Policies of VyOS's kinds."""
-    found = source.starting(r"(?:set )?(?:qos (?:policy|interface)|traffic-policy)\b")
-    block = source.starting(r"(?:qos|traffic-policy) \{")
-    return 9.0 * (found > 0) + 9.0 * (block > 0)
-
-
-DIALECT = Dialect("vyos", "VyOS", score, read)
