@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from perhop.routers.model import Port
+    from perhop.routers.outgoing import Outgoing, Remarks
     from perhop.routers.source import Account, Source
-    from perhop.routers.writing.outgoing import Outgoing, Remarks
 
 SHARING = frozenset({"priority", "wfq", "drr"})
 """Schedulers of queues side by side, which every dialect with a writer has."""

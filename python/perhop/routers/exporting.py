@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
 from perhop.routers.dialects import DIALECTS, WRITERS
-from perhop.routers.writing.outgoing import Remarks, outgoing
+from perhop.routers.outgoing import Remarks
+from perhop.routers.writing.link import outgoing
 
 if TYPE_CHECKING:
-    from perhop.routers.writing.outgoing import Remark
+    from perhop.routers.outgoing import Remark
 
 
 @dataclass(frozen=True, slots=True)

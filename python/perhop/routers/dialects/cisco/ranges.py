@@ -7,7 +7,7 @@ Catalyst 3650 command reference, IOS-XE 16.5.
 
 from __future__ import annotations
 
-from perhop.routers.writing.outgoing import Range
+from perhop.routers.outgoing import Range
 
 RANGES = {
     "bandwidth": Range(1, 100_000_000, 1, r"^  bandwidth (\d+)$"),

@@ -10,8 +10,9 @@ from perhop.routers import units
 from perhop.routers.curves import COLORS
 from perhop.routers.dialects.cisco.ranges import OTHER_CODEPOINTS, RANGES
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.writing.outgoing import (
+from perhop.routers.outgoing import (
     DEFAULT_BURST_S,
+    MARKERS,
     depth,
     lost,
     rate,
@@ -24,7 +25,7 @@ from perhop.routers.writing.outgoing import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from perhop.routers.writing.outgoing import Depth, MeterOut, Outgoing, QueueOut, Range, Remarks
+    from perhop.routers.outgoing import Depth, MeterOut, Outgoing, QueueOut, Range, Remarks
 
 DEFAULT = "class-default"
 MOST_NAME = 40
@@ -58,8 +59,6 @@ class _Writer:
         self._names: dict[str, str] = {}
         """Names of classes by place in the scenario."""
         base = _word(link.name).upper()
-        self._whole = link.rate if link.shaper is None else link.shaper[0]
-        """What all queues share, in bit/s."""
         self._output, self._child, self._input = (_short(base, f"-{end}") for end in ("OUT", "QUEUES", "IN"))
         self._policies = {self._output, self._child, self._input}
 
@@ -316,7 +315,7 @@ class _Writer:
             return [" ".join(words)]
         result = []
         if queue.rate is not None:
-            given = self._kbps(queue.place, "rate", queue.rate, RANGES["bandwidth"], self._whole)
+            given = self._kbps(queue.place, "rate", queue.rate, RANGES["bandwidth"], self._link.whole)
             result.append(f"  bandwidth {given}")
         if queue.ceil is not None:
             result.append(f"  {self._shaped(queue.place, 'ceil', queue.ceil, queue.ceil_burst)}")
@@ -340,7 +339,7 @@ class _Writer:
     def _policed_share(self, queue: QueueOut, cap: float) -> list[str]:
         """The rate of a strict class, and its burst, if that is not the device's own of 200 ms."""
         burst = size(self._link.scheduler["burst"]) if queue.burst is None else queue.burst
-        words = self._kbps(queue.place, "cap", cap, RANGES["priority"], self._whole).split()
+        words = self._kbps(queue.place, "cap", cap, RANGES["priority"], self._link.whole).split()
         own = cap if words[0] == "percent" else 1000.0 * int(words[0])
         if abs(burst - own / 8 * DEFAULT_BURST_S) < 1:
             return words
@@ -547,22 +546,19 @@ class _Writer:
     # Meters
 
     def _police(self, meter: MeterOut) -> list[str]:
-        profile, place = meter.profile, f"{meter.place}.profile"
-        marker = profile.get("marker")
-        if marker not in {"token-bucket", "srtcm", "trtcm"}:
+        place, marker, out = f"{meter.place}.profile", meter.marker, meter.out
+        if marker not in MARKERS:
             self._remarks.left_out(f"{place}.marker", f"IOS has no policer like {marker}")
             return []
-        if profile.get("mode", "color-blind") != "color-blind":
+        if meter.mode != "color-blind":
             self._remarks.left_out(f"{place}.mode", "a color-aware policer needs classes for colors")
-        out = profile.get("out", "mark")
-        words = ["  police cir", str(self._bps(place, "rate", rate(profile["rate"]), "cir"))]
-        words += ["bc", str(self._bytes(place, "burst", size(profile["burst"]), "bc"))]
-        if marker == "srtcm":
-            words += ["be", str(self._bytes(place, "excess-burst", size(profile["excess-burst"]), "be"))]
-        elif marker == "trtcm":
-            words += ["pir", str(self._bps(place, "peak-rate", rate(profile["peak-rate"]), "pir"))]
-            words += ["be", str(self._bytes(place, "peak-burst", size(profile["peak-burst"]), "be"))]
-        group = profile.get("af") or _group(meter.codepoints)
+        words = ["  police cir", str(self._bps(place, "rate", meter.rate, "cir"))]
+        words += ["bc", str(self._bytes(place, "burst", meter.burst, "bc"))]
+        if marker == "trtcm":
+            words += ["pir", str(self._bps(place, "peak-rate", meter.peak_rate, "pir"))]
+        if meter.second:
+            words += ["be", str(self._bytes(place, meter.second, meter.second_burst, "be"))]
+        group = meter.group or _group(meter.codepoints)
         marks = out in {"mark", "drop-red"} if marker != "token-bucket" else out == "mark"
         if marks and group is None:
             text = "the policer writes AFn2 and AFn3, and its class is not of one AF class n; give `af`"

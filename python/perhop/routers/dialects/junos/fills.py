@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perhop.routers.writing.outgoing import depth, thresholds
+from perhop.routers.outgoing import depth, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perhop.routers.writing.outgoing import Depth, Remarks
+    from perhop.routers.outgoing import Depth, Remarks
 
 MOST_POINTS = 64
 

@@ -8,11 +8,11 @@ from perhop.routers import units
 from perhop.routers.dialects.junos.ranges import RANGES
 from perhop.routers.dialects.junos.words import Block, code_points, short, word
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.writing.outgoing import policer, rate, size
+from perhop.routers.outgoing import MARKERS, MeterOut
 
 if TYPE_CHECKING:
     from perhop.routers.dialects.junos.words import Node
-    from perhop.routers.writing.outgoing import MeterOut, Outgoing, QueueOut, Remarks
+    from perhop.routers.outgoing import Outgoing, QueueOut, Remarks
 
 SLOWEST = 61_000.0
 """Bit/s: slower policers have coarse steps on old platforms (Junos 9.3)."""
@@ -77,17 +77,16 @@ class _Filters:
         if not queue.policed_always:
             text = "the policer acts always, not in congestion only; import reads it as a meter of the link"
         self._remarks.differs(f"{queue.place}.rate", text)
-        return policer(queue)
+        return MeterOut.of_strict(queue)
 
     def _policer(self, meter: MeterOut, name: str) -> tuple[Node, Node] | None:
         """A policer, and the statement that applies it."""
-        profile, place = meter.profile, f"{meter.place}.profile"
-        marker, out = profile.get("marker"), profile.get("out", "mark")
-        if marker not in {"token-bucket", *KINDS}:
+        place, marker, out = f"{meter.place}.profile", meter.marker, meter.out
+        if marker not in MARKERS:
             self._remarks.left_out(f"{place}.marker", f"Junos has no policer like {marker}")
             return None
-        cir = self._bps(place, "rate", profile["rate"])
-        cbs = self._bytes(place, "burst", profile["burst"])
+        cir = self._bps(place, "rate", meter.rate)
+        cbs = self._bytes(place, "burst", meter.burst)
         if out != "drop":
             text = "loss priorities, which drop profiles see; codepoints are those of rewrite rules"
             self._remarks.differs(f"{place}.out", text)
@@ -99,27 +98,23 @@ class _Filters:
             text = "a three-color policer drops red packets only; here also yellow ones"
             self._remarks.left_out(f"{place}.out", text)
         kind = KINDS[marker]
-        held: list[Node] = [str(profile.get("mode", "color-blind"))]
+        held: list[Node] = [meter.mode]
         held += [f"committed-information-rate {cir}", f"committed-burst-size {cbs}"]
-        if marker == "srtcm":
-            held.append(f"excess-burst-size {self._bytes(place, 'excess-burst', profile['excess-burst'])}")
-        else:
-            held.append(f"peak-information-rate {self._bps(place, 'peak-rate', profile['peak-rate'])}")
-            held.append(f"peak-burst-size {self._bytes(place, 'peak-burst', profile['peak-burst'])}")
+        if marker == "trtcm":
+            held.append(f"peak-information-rate {self._bps(place, 'peak-rate', meter.peak_rate)}")
+        held.append(f"{meter.second}-size {self._bytes(place, meter.second, meter.second_burst)}")
         inner: list[Node] = [Block(kind, held)]
         if out != "mark":
             inner.insert(0, Block("action", ["loss-priority high then discard"]))
         return Block(f"three-color-policer {name}", inner), Block("three-color-policer", [f"{kind} {name}"])
 
-    def _bps(self, place: str, key: str, text: str) -> str:
-        bps = rate(text)
+    def _bps(self, place: str, key: str, bps: float) -> str:
         whole = self._remarks.fitted(place, f"{key} {units.plain(bps)} bit/s", bps, RANGES["rate"], "bit/s")
         if whole < SLOWEST:
             text = f"below {SLOWEST / 1000:g} kbit/s some platforms round coarsely"
             self._remarks.differs(f"{place}.{key}", text)
         return short(whole)
 
-    def _bytes(self, place: str, key: str, text: str) -> str:
-        value = size(text)
+    def _bytes(self, place: str, key: str, value: float) -> str:
         given = f"{key} {units.plain(value)} B"
         return short(self._remarks.fitted(place, given, value, RANGES["burst"], "B"))

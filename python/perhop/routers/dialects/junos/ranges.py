@@ -8,7 +8,7 @@ policers, Junos OS 13.2; (3) Juniper, vSRX and Junos 10.1 references of `buffer-
 
 from __future__ import annotations
 
-from perhop.routers.writing.outgoing import Range
+from perhop.routers.outgoing import Range
 
 RANGES = {
     "transmit-rate": Range(3200, 160_000_000_000, 1, r"transmit-rate (\d+[kmg]?);"),

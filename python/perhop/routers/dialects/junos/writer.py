@@ -12,13 +12,13 @@ from perhop.routers.dialects.junos import fills as junos_fills
 from perhop.routers.dialects.junos.filters import filters
 from perhop.routers.dialects.junos.ranges import RANGES
 from perhop.routers.dialects.junos.words import Block, code_points, interface, short, text_lines, word
-from perhop.routers.writing.outgoing import depth, lost, size
+from perhop.routers.outgoing import depth, lost, size
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
     from perhop.routers.dialects.junos.fills import Fills
     from perhop.routers.dialects.junos.words import Node
-    from perhop.routers.writing.outgoing import Depth, Outgoing, QueueOut, Remarks
+    from perhop.routers.outgoing import Depth, Outgoing, QueueOut, Remarks
 
 MOST_CLASSES = 8
 """Forwarding classes, each with a queue."""
@@ -50,8 +50,6 @@ class _Writer:
         """Forwarding classes by place in the scenario."""
         self._profiles: dict[Fills, str] = {}
         """Names of drop profiles."""
-        self._rate = link.rate if link.shaper is None else link.shaper[0]
-        """What all queues share."""
 
     def lines(self) -> list[str]:
         link = self._link
@@ -167,20 +165,20 @@ class _Writer:
             words: list[Node] = [] if not strict else ["transmit-rate remainder"]
             if only.rate is not None:
                 words = [f"transmit-rate {self._bps(only.place, 'rate', only.rate)}", *self._ceiling(only)]
-            return result | {only.place: ([*words, "priority low"], only.rate or self._rate)}
+            return result | {only.place: ([*words, "priority low"], only.rate or self._link.whole)}
         return result | self._sharing(others, place)
 
     def _strict(self, queue: QueueOut, number: int, all_of_them: int) -> tuple[list[Node], float]:
         if number >= len(STRICT):
             text = f"Junos has {len(STRICT)} priorities before the others, not {all_of_them}"
             self._remarks.left_out(queue.place, text)
-            return [], self._rate
+            return [], self._link.whole
         words: list[Node] = [f"priority {STRICT[number]}"]
         if queue.ceil is not None:
             words.append(f"shaping-rate {self._bps(queue.place, 'ceil', queue.ceil, 'shaping-rate')}")
             return words, queue.ceil
         if queue.cap is None or queue.strict:  # a policer is the filter's
-            return words, self._rate
+            return words, self._link.whole
         text = "above its cap a class waits there also when no other has packets"
         self._remarks.differs(f"{queue.place}.cap", text)
         return [*words, f"shaping-rate {self._bps(queue.place, 'cap', queue.cap, 'shaping-rate')}"], queue.cap
@@ -208,18 +206,20 @@ class _Writer:
                     text = "no weight beside a rate: how classes share what is left is the device's"
                     self._remarks.differs(f"{queue.place}.weight", text)
         if sure and len(weighted) == 1:
-            return result | {weighted[0].place: (["transmit-rate remainder", "priority low"], self._rate)}
+            return result | {
+                weighted[0].place: (["transmit-rate remainder", "priority low"], self._link.whole)
+            }
         if not sure:
             wanted = [(queue.weight or 1.0) / total for queue in weighted]
             for queue, exact, whole in zip(weighted, wanted, _percentages(wanted), strict=True):
                 words = f"transmit-rate {self._percent(queue.place, 'share', exact, whole)}"
-                result[queue.place] = ([words, "priority low"], self._rate * whole / 100)
+                result[queue.place] = ([words, "priority low"], self._link.whole * whole / 100)
             return result
         if weighted:
             text = "weights beside rates are written as rates: shares of what the other rates leave"
             self._remarks.differs(place, text)
         for queue in weighted:
-            bps = max(1.0, (self._rate - sure) * (queue.weight or 1.0) / total)
+            bps = max(1.0, (self._link.whole - sure) * (queue.weight or 1.0) / total)
             words = f"transmit-rate {self._bps(queue.place, 'share', bps)}"
             result[queue.place] = ([words, "priority low"], math.floor(bps + 0.5))
         return result

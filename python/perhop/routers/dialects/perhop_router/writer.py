@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from perhop.errors import PerhopError
 from perhop.routers import units
 from perhop.routers.curves import drop_precedence
+from perhop.routers.outgoing import depth, nanoseconds
 from perhop.routers.units import key, quoted
-from perhop.routers.writing.outgoing import depth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perhop.routers.writing.outgoing import Outgoing, Remarks
+    from perhop.routers.outgoing import Outgoing, Remarks
 
 PLACEHOLDERS = ("INSIDE", "OUTSIDE")
 """Where --devices names none. No interface has these names, so a router that is started with them says so."""
@@ -74,6 +74,7 @@ class _Writer:
         self._link = link
         self._remarks = remarks
         self._table: dict[str, Any] = link.scenario["links"][link.name]
+        self._devices = None if link.devices is None else checked_devices(link.devices)
         self._needed = SPARE
 
     def lines(self) -> list[str]:
@@ -96,13 +97,11 @@ class _Writer:
         ]
 
     def _interfaces(self) -> list[str]:
-        given = self._link.devices
-        devices = None if given is None else checked_devices(given)
-        if devices is None:
+        if self._devices is None:
             text = "placeholders; name the interfaces with --devices IN,OUT"
             inside, outside = PLACEHOLDERS
             self._remarks.differs(self._link.place, f"between {inside} and {outside}: {text}")
-        names = zip(("inside", "outside"), devices or PLACEHOLDERS, strict=True)
+        names = zip(("inside", "outside"), self._devices or PLACEHOLDERS, strict=True)
         return [
             line
             for side, name in names
@@ -132,7 +131,7 @@ class _Writer:
 
     def _medium(self, table: dict[str, Any], place: str) -> None:
         given = table.get("delay", "0ms")
-        if units.number(given.rstrip("munsih")) != 0:
+        if nanoseconds(given) > 0:
             text = f"{given} not added: the wire has a delay of its own (the key `delay` would add to it)"
             self._remarks.differs(f"{place}.delay", text)
         for one in MEDIUM:

@@ -5,7 +5,7 @@ Source: (1) Linux, `include/uapi/linux/pkt_sched.h` and `net/sched/sch_*.c`.
 
 from __future__ import annotations
 
-from perhop.routers.writing.outgoing import Range
+from perhop.routers.outgoing import Range
 
 FIELD = 2**32 - 1
 """The largest value of a field of 32 bits."""

@@ -11,12 +11,12 @@ from perhop.routers.curves import COLORS
 from perhop.routers.dialects.tc.ranges import RANGES
 from perhop.routers.linux import quantities as tc_units
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.writing.outgoing import depth, lost, policer, rate, size, thresholds
+from perhop.routers.outgoing import MeterOut, depth, lost, nanoseconds, rate, size, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from perhop.routers.writing.outgoing import Depth, MeterOut, Outgoing, QueueOut, Remarks
+    from perhop.routers.outgoing import Depth, Outgoing, QueueOut, Remarks
 
 HANDLE = "1:"
 """Of the qdisc that has the classes."""
@@ -102,7 +102,7 @@ class _Writer:
         taken = frozenset[int]().union(*(meter.codepoints for meter in meters))
         for queue in link.queues:
             if queue.strict and queue.policed_always and not queue.codepoints & taken:
-                meters.insert(0, policer(queue))
+                meters.insert(0, MeterOut.of_strict(queue))
                 text = "import reads the policer as a meter of the link"
                 self._remarks.differs(f"{queue.place}.rate", text)
         passed = frozenset[int]()
@@ -121,16 +121,15 @@ class _Writer:
 
     def _policer(self, meter: MeterOut, index: int) -> str | None:
         """The action of a policer."""
-        profile, place = meter.profile, f"{meter.place}.profile"
-        marker, out = profile.get("marker"), profile.get("out", "mark")
-        if marker != "token-bucket" or out == "mark":
+        place = f"{meter.place}.profile"
+        if meter.marker != "token-bucket" or meter.out == "mark":
             text = (
                 "tc polices by one token bucket and drops what exceeds: it cannot mark, or have two buckets"
             )
             self._remarks.left_out(place, text)
             return None
-        bps = self._rate(place, "rate", rate(profile["rate"]))
-        burst = self._bytes(place, "burst", size(profile["burst"]))
+        bps = self._rate(place, "rate", meter.rate)
+        burst = self._bytes(place, "burst", meter.burst)
         return f"action police rate {bps} burst {burst} conform-exceed drop index {index}"
 
     def _egress(self) -> None:
@@ -552,5 +551,4 @@ def _classes(tables: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
 
 
 def _microseconds(text: str) -> str:
-    found = units.scaled(text, {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6})
-    return f"{max(1, math.floor((found or 0.0) + 0.5))}us"
+    return f"{max(1, math.floor(nanoseconds(text) / 1000 + 0.5))}us"
