@@ -23,7 +23,7 @@ from perhop import gym
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perhop.simulation import Engine
+    from perhop.runs.extent import Engine
 
 STEPS = (10.0, 1.0, 0.1, 0.01, 0.001)
 """Lengths of steps, in s."""

@@ -28,11 +28,11 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from perhop import _engine
-from perhop.sweep.backend import LocalBackend
-from perhop.sweep.plan import Given, Plan, read_plan
-from perhop.sweep.run import Runner, sweep
-from perhop.sweep.store import SweepStore
-from perhop.sweep.summary import summarize, to_json
+from perhop.stores.sweeps import SweepStore
+from perhop.sweeps.backend import LocalBackend
+from perhop.sweeps.plan import Given, Plan, read_plan
+from perhop.sweeps.run import Runner, sweep
+from perhop.sweeps.summary import summarize, to_json
 
 SCENARIO = """
 duration = "{duration}"

@@ -25,17 +25,17 @@ from typing import TYPE_CHECKING, Any
 
 from benches import engine, measuring
 
-from perhop.parallel import available_cores
-from perhop.statistics import estimate
-from perhop.sweep.job import Workplace
-from perhop.sweep.tune import tune
-from perhop.sweep.tuning import Constraint, Objective, read_tuning
+from perhop.runs.parallel import available_cores
+from perhop.statistics.intervals import estimate
+from perhop.sweeps.job import Workplace
+from perhop.sweeps.tune import tune
+from perhop.sweeps.tuning import Constraint, Objective, read_tuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop.sweep.tune import Trial, Tuned
-    from perhop.sweep.tuning import TuningPlan
+    from perhop.sweeps.tune import Trial, Tuned
+    from perhop.sweeps.tuning import TuningPlan
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "tune-thresholds.toml"
 USE, DELAY = "links.uplink.utilization", "links.uplink.delay_p95_s"

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from perhop.tables import PythonApplication, PythonAqm, PythonCongestionControl, PythonMeter, Table
+from perhop.scenario.base import PythonApplication, PythonAqm, PythonCongestionControl, PythonMeter, Table
 '''
 # Blocks that are classes in Python, by the key that names the block: a table is an object of such a class.
 CLASSES = {
@@ -219,5 +219,5 @@ def repr_(value: object) -> str:
 
 
 def builder(schema: dict[str, Any]) -> str:
-    """The text of `python/perhop/scenario.py`."""
+    """The text of `python/perhop/scenario/builder.py`."""
     return Builder(schema).text()

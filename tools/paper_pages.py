@@ -9,11 +9,11 @@ import argparse
 import re
 from pathlib import Path
 
-from perhop.output.paper_page import paper_pages, totals
-from perhop.parallel import available_cores
-from perhop.reproduction import Counts, by_paper, execute, plan
-from perhop.store import DirectoryStore
+from perhop.runs.parallel import available_cores
+from perhop.show.paper_page import paper_pages, totals
+from perhop.stores.outcomes import DirectoryStore
 from perhop.studies import PAPERS
+from perhop.studies.reproduction import Counts, by_paper, execute, plan
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "papers"

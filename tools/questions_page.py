@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perhop.output.questions_page import questions_page
-from perhop.parallel import available_cores
-from perhop.reproduction import Counts, execute, plan
-from perhop.store import DirectoryStore
+from perhop.runs.parallel import available_cores
+from perhop.show.questions_page import questions_page
+from perhop.stores.outcomes import DirectoryStore
 from perhop.studies import QUESTIONS
+from perhop.studies.reproduction import Counts, execute, plan
 
 PLACE = Path(__file__).parent.parent / "docs"
 GROUPS = {group.id: group for group in QUESTIONS}

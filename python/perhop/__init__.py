@@ -11,12 +11,8 @@ TYPE_CHECKING = False  # as `typing` has it, which takes long to load: Ctrl-C ma
 if TYPE_CHECKING:
     from typing import Any
 
-    from perhop import scenario as _scenario
     from perhop._engine import version as __version__
-    from perhop.driving import Packet, drive
-    from perhop.errors import BlockError, PerhopError, PerhopWarning, ScenarioError
-    from perhop.planning.interface import Planned, plan
-    from perhop.plugins import (
+    from perhop.blocks.plugins import (
         Action,
         Application,
         Aqm,
@@ -29,10 +25,15 @@ if TYPE_CHECKING:
         Probability,
         Verdict,
     )
-    from perhop.replaying import Replay, replay
-    from perhop.scenario import *  # noqa: F403 - the builder's classes follow the engine's registered blocks
-    from perhop.simulation import Result, run
-    from perhop.stepping import Simulation
+    from perhop.captures.replaying import Replay, replay
+    from perhop.errors import BlockError, PerhopError, PerhopWarning, ScenarioError
+    from perhop.planning.interface import Planned, plan
+    from perhop.runs.result import Result
+    from perhop.runs.simulate import run
+    from perhop.scenario import builder as _scenario
+    from perhop.scenario.builder import *  # noqa: F403 - the builder's classes follow the engine's registered blocks
+    from perhop.stepping.driving import Packet, drive
+    from perhop.stepping.simulation import Simulation
 
     __all__ = [
         "Action",
@@ -64,44 +65,38 @@ if TYPE_CHECKING:
     __all__ += _scenario.__all__
 else:
     _MODULES = {
-        "driving",
-        "errors",
-        "measures",
-        "plugins",
-        "quality",
-        "replaying",
-        "rerunning",
-        "runs",
-        "scenario",
-        "simulation",
-        "statistics",
-        "stepping",
+        "gym": "gym",
+        "measures": "measures",
+        "quality": "runs.quality",
+        "scenario": "scenario",
+        "statistics": "statistics",
     }
+    """Modules that are there before anybody imports them, and where they are."""
     _PLACES = {
-        "Action": "plugins",
-        "Application": "plugins",
-        "Aqm": "plugins",
-        "Bitrate": "plugins",
+        "Action": "blocks.plugins",
+        "Application": "blocks.plugins",
+        "Aqm": "blocks.plugins",
+        "Bitrate": "blocks.plugins",
         "BlockError": "errors",
-        "Bytes": "plugins",
-        "CongestionControl": "plugins",
-        "Depth": "plugins",
-        "Duration": "plugins",
-        "Meter": "plugins",
+        "Bytes": "blocks.plugins",
+        "CongestionControl": "blocks.plugins",
+        "Depth": "blocks.plugins",
+        "Duration": "blocks.plugins",
+        "Meter": "blocks.plugins",
         "PerhopError": "errors",
         "PerhopWarning": "errors",
         "Planned": "planning.interface",
-        "Probability": "plugins",
+        "Probability": "blocks.plugins",
         "ScenarioError": "errors",
-        "Verdict": "plugins",
-        "Replay": "replaying",
-        "Result": "simulation",
-        "Simulation": "stepping",
-        "Packet": "driving",
-        "drive": "driving",
+        "Verdict": "blocks.plugins",
+        "Replay": "captures.replaying",
+        "Result": "runs.result",
+        "Simulation": "stepping.simulation",
+        "Packet": "stepping.driving",
+        "drive": "stepping.driving",
         "plan": "planning.interface",
-        "replay": "replaying",
-        "run": "simulation",
+        "replay": "captures.replaying",
+        "run": "runs.simulate",
     }
 
     def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has this name
@@ -109,14 +104,14 @@ else:
         import importlib  # noqa: PLC0415 - nothing is loaded before
 
         if name in _MODULES:
-            return importlib.import_module(f"perhop.{name}")
+            return importlib.import_module(f"perhop.{_MODULES[name]}")
         if name == "__version__":
             return importlib.import_module("perhop._engine").version
         if name in _PLACES:
             return getattr(importlib.import_module(f"perhop.{_PLACES[name]}"), name)
         if not name[0].isupper() and name != "__all__":  # modules, before they are loaded, among others
             raise AttributeError(f"module 'perhop' has no attribute {name!r}")
-        scenario = importlib.import_module("perhop.scenario")
+        scenario = importlib.import_module("perhop.scenario.builder")
         if name == "__all__":
             return [*_PLACES, "__version__", *scenario.__all__]
         if name in scenario.__all__:

@@ -3,8 +3,8 @@
 import os
 
 try:
-    from perhop.entry import main
+    from perhop.commands.entry import main
 
     main()
-except KeyboardInterrupt:  # before `perhop.entry` has taken over Ctrl-C
+except KeyboardInterrupt:  # before `perhop.commands.entry` has taken over Ctrl-C
     os._exit(130)

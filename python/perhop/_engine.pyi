@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Final, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from perhop.outcome import LiveOutcome, Outcome
+from perhop.runs.outcome import LiveOutcome, Outcome
 
 version: str
 """The engine's version."""
@@ -156,7 +156,7 @@ def tcp_presets() -> str:
     """
 
 def measures() -> str:
-    """The catalog of measures as JSON; `perhop.catalog` reads it.
+    """The catalog of measures as JSON; `perhop.measures.catalog` reads it.
 
     `flow`, `link` and `queue`: lists of objects with `name`, `unit`, `description`, `kind` ("count",
     "number", "optional" or "by-color") and `summary` (null, or how tables, sweeps and comparisons show it).
@@ -606,7 +606,7 @@ def inside_class() -> bool:
     """Whether this thread is in a call of a class."""
 
 def set_forked(forked: bool) -> None:
-    """Set whether `perhop.forks` is to be asked when a class returns."""
+    """Set whether `perhop.processes.forks` is to be asked when a class returns."""
 
 def check_aqm(table: str, sequences: int) -> list[tuple[str, str | None]]:
     """Drive an AQM in Python through random sequences of calls; see `perhop check-block`.

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from perhop.errors import PerhopError
 from perhop.extras import GYM
-from perhop.stepping import Flow, Link, Simulation, Time, nanoseconds
-from perhop.wording import counted
+from perhop.plurals import counted
+from perhop.stepping.simulation import Flow, Link, Simulation, Time, nanoseconds
 
 GYM.demand()
 
@@ -29,7 +29,7 @@ import gymnasium  # noqa: E402 - not before it is known to be there
 from gymnasium.spaces import Box  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
-    from perhop.simulation import ScenarioSource
+    from perhop.scenario.reading import ScenarioSource
 
 Array: TypeAlias = NDArray[np.float32]
 SUBSAMPLES = 5
@@ -92,7 +92,7 @@ CONGESTION_SCENARIO: dict[str, Any] = {
     ],
 }
 """What `CongestionEnv` runs unless it is given a scenario."""
-AGENT_WINDOW = "perhop.agent_window:AgentWindow"
+AGENT_WINDOW = "perhop.stepping.agent_window:AgentWindow"
 """The `congestion` of a flow whose window an agent sets."""
 
 
@@ -387,7 +387,7 @@ class CongestionEnv(_Env):
         Args:
             scenario: What is simulated; `CONGESTION_SCENARIO` if not given. Its warm-up comes first.
             flow: The class of the flow: one flow, over UDP (`udp = "cbr"`), or over TCP with
-                `congestion = "perhop.agent_window:AgentWindow"`.
+                `congestion = "perhop.stepping.agent_window:AgentWindow"`.
             sets: What the agent sets: the `rate` of the flow over UDP, or the `window` of the flow over TCP.
             rates_mbps: The lowest and the highest rate, in Mbit/s.
             first_mbps: The rate from the end of the warm-up on.

@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import _engine, catalog, inputs, rerunning_sets, simulation
+from perhop import _engine, rerunning_sets
 from perhop.errors import PerhopError, ScenarioError
-from perhop.output.summary import numbers
+from perhop.files import inputs
+from perhop.measures import catalog
+from perhop.runs import extent, simulate
+from perhop.runs.summary import numbers
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from perhop.rerunning_sets import SetManifest
-    from perhop.simulation import Checked, Engine, Result
+    from perhop.runs.extent import Engine
+    from perhop.runs.result import Result
+    from perhop.scenario.reading import Checked
 
 LIMIT = 64_000_000
 """Bytes of a manifest: a scenario of a megabyte, and the means of its classes and links."""
@@ -112,7 +118,7 @@ def read(path: Path) -> Manifest | SetManifest:
         raise PerhopError(f"{path}: not of `perhop run`, `sweep` or `compare`; run `{command}` again")
     entry = entries[0]
     try:
-        checked = simulation.read(_table(entry.get("scenario")))
+        checked = reading.read(_table(entry.get("scenario")))
     except (PerhopError, ScenarioError) as error:
         raise PerhopError(f"{path}: {error}") from None
     results = entry.get("results")
@@ -157,7 +163,7 @@ def rerun(
     if not isinstance(first, Manifest):
         compared, others = rerunning_sets.rerun(first, jobs=jobs, engine=engine, progress=progress)
         return Rerun(first, None, compared, tuple(Difference(*one) for one in others))
-    result = simulation.run(
+    result = simulate.run(
         json.loads(first.checked.text),
         runs=len(first.seeds),
         seed=first.seeds[0],
@@ -201,7 +207,7 @@ def _seeds(found: object, path: Path, place: str = "scenarios[0]") -> range:
     whole = isinstance(found, list) and all(type(one) is int for one in found)
     if not isinstance(found, list) or not found or not whole or found[-1] - found[0] + 1 != len(found):
         raise PerhopError(f"{path}: {place}.seeds: must be whole numbers one after the other")
-    simulation.seeds(found[0], len(found))
+    extent.seeds(found[0], len(found))
     if found != list(range(found[0], found[-1] + 1)):
         raise PerhopError(f"{path}: {place}.seeds: must be whole numbers one after the other")
     return range(found[0], found[-1] + 1)

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import catalog, simulation
 from perhop.errors import PerhopError, ScenarioError
+from perhop.measures import catalog
+from perhop.runs import extent, simulate
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from perhop.simulation import Checked, Engine
+    from perhop.runs.extent import Engine
+    from perhop.scenario.reading import Checked
 
 KINDS = ("sweep", "compare")
 """Commands whose manifests hold several scenarios."""
@@ -109,14 +112,14 @@ def read(
             hint = "; a manifest holds the scenarios of at most 1000 points" if kind == "sweep" else ""
             raise PerhopError(f"{path}: {place}.scenario: a table is missing here{hint}")
         try:
-            checked = simulation.read(table)
+            checked = reading.read(table)
         except (PerhopError, ScenarioError) as error:
             raise PerhopError(f"{path}: {place}: {error}") from None
         found = entry.get("seeds")
         if kind == "compare":
             found = found.get("simulated") if isinstance(found, dict) else None
         elif isinstance(found, list) and len(found) == 2 and all(type(one) is int for one in found):
-            found = list(range(found[0], min(found[1], found[0] + simulation.MAX_RUNS) + 1))
+            found = list(range(found[0], min(found[1], found[0] + extent.MAX_RUNS) + 1))
         factors = entry.get("factors") if kind == "sweep" else {}
         if not isinstance(factors, dict) or (parts and list(factors) != list(parts[0].factors)):
             raise PerhopError(f"{path}: {place}.factors: must be a table with the factors of all points")
@@ -176,7 +179,7 @@ def _named_by(samples: pl.DataFrame) -> list[str]:
 
 def _mislabeled(samples: pl.DataFrame, parts: Sequence[Part]) -> Iterator[Other]:
     """Columns of a sweep's samples that are not those of its factors, and factors with another value."""
-    from perhop.sweep.summary import factor_frame  # noqa: PLC0415 - only sweeps have it
+    from perhop.sweeps.summary import factor_frame  # noqa: PLC0415 - only sweeps have it
 
     wanted = factor_frame([part.factors for part in parts])
     known = [*wanted.columns, "seed", "metric", "value"]
@@ -230,7 +233,7 @@ def rerun(
     if manifest.kind == "sweep":
         if engine is not None:
             raise PerhopError("--engine: each run of a sweep chooses its engine; leave this option out")
-        rows = list(_swept(manifest, simulation.workers(jobs), step))
+        rows = list(_swept(manifest, extent.workers(jobs), step))
     else:
         rows = list(_simulated(manifest, jobs, engine, step))
     schema = {"part": pl.Int64, "seed": pl.Int64, "metric": pl.String, "value": pl.Float64}
@@ -253,8 +256,8 @@ class _Steps:
 
 
 def _swept(manifest: SetManifest, jobs: int, step: _Steps) -> Iterator[Row]:
-    from perhop.sweep.backend import Failed, LocalBackend, Task  # noqa: PLC0415 - only sweeps have it
-    from perhop.sweep.companions import is_companion  # noqa: PLC0415
+    from perhop.stores.companions import is_companion  # noqa: PLC0415
+    from perhop.sweeps.backend import Failed, LocalBackend, Task  # noqa: PLC0415 - only sweeps have it
 
     texts = [part.checked.text for part in manifest.parts]
     tasks = [Task(number, seed) for number, part in enumerate(manifest.parts) for seed in part.seeds]
@@ -269,11 +272,11 @@ def _swept(manifest: SetManifest, jobs: int, step: _Steps) -> Iterator[Row]:
 
 
 def _simulated(manifest: SetManifest, jobs: int | None, engine: Engine | None, step: _Steps) -> Iterator[Row]:
-    from perhop.live.equivalence import collect  # noqa: PLC0415 - only comparisons have it
+    from perhop.real_packets.equivalence import collect  # noqa: PLC0415 - only comparisons have it
 
     with_units = manifest.with_units
     for number, part in enumerate(manifest.parts):
-        result = simulation.run(
+        result = simulate.run(
             json.loads(part.checked.text),
             runs=len(part.seeds),
             seed=part.seeds[0],

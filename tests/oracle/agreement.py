@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from perhop import _engine
-from perhop.parallel import available_cores
-from perhop.statistics import Estimate, equivalence, estimate
+from perhop.runs.parallel import available_cores
+from perhop.statistics.intervals import Estimate, equivalence, estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -20,8 +20,8 @@ from tests.oracle.scenario import perhop_scenario
 from tests.oracle.settings import SETTINGS
 
 from perhop import _engine
-from perhop.parallel import available_cores
-from perhop.statistics import Estimate
+from perhop.runs.parallel import available_cores
+from perhop.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -23,7 +23,7 @@ from tests.oracle.scenario import perhop_scenario
 from tests.oracle.settings import SETTINGS
 
 from perhop import _engine
-from perhop.statistics import Estimate, estimate
+from perhop.statistics.intervals import Estimate, estimate
 
 MISSING = ns2.available()
 needs_ns2 = pytest.mark.skipif(MISSING is not None, reason=MISSING or "")

@@ -13,7 +13,7 @@ import pytest
 from tests.oracle import ecn, recorded
 from tests.oracle.agreement import simulate
 
-from perhop.statistics import Estimate, estimate
+from perhop.statistics.intervals import Estimate, estimate
 
 MORE_IN_NS2 = {
     ("NewReno, forty flows", "reductions of a flow"),

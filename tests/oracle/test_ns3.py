@@ -19,8 +19,8 @@ from tests.oracle.agreement import simulate
 from tools import validity
 
 from perhop import _engine
-from perhop.parallel import available_cores
-from perhop.statistics import Estimate, estimate
+from perhop.runs.parallel import available_cores
+from perhop.statistics.intervals import Estimate, estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from tests.oracle import rap, recorded
 from tests.oracle.agreement import simulate
 from tests.oracle.peers import rap_rates
 
-from perhop.statistics import Estimate, estimate
+from perhop.statistics.intervals import Estimate, estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from tests.oracle.agreement import Agreement, bounded, compared, simulate
 
-from perhop.wording import counted
+from perhop.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

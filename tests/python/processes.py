@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 LOADED = (
-    "perhop.cli",
-    "perhop.live.report",
-    "perhop.output.writer",
-    "perhop.sweep.report",
-    "perhop.sweep.tune",
-    "perhop.sweep.tune_report",
-    "perhop.verify",
+    "perhop.commands.cli",
+    "perhop.real_packets.report",
+    "perhop.studies.writer",
+    "perhop.sweeps.report",
+    "perhop.sweeps.tune",
+    "perhop.sweeps.tune_report",
+    "perhop.stores.verify",
 )
 """What commands load, which takes them two seconds of the processor."""
 LONGEST_S = 300
@@ -108,7 +108,7 @@ def _be(request: dict[str, Any]) -> None:
     sys.argv = ["perhop", *request["arguments"]]
     status = 1
     try:
-        from perhop import entry  # noqa: PLC0415 - loaded before
+        from perhop.commands import entry  # noqa: PLC0415 - loaded before
 
         entry.main()
         status = 0

@@ -11,9 +11,10 @@ from tests.python.conftest import SMALL
 from typer.testing import CliRunner
 
 import perhop
-from perhop import _engine, simulation
-from perhop.cli import app
+from perhop import _engine
+from perhop.commands.cli import app
 from perhop.errors import PerhopError, ScenarioError
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,16 +81,16 @@ def test_the_reason_for_the_reference_engine_comes_before_the_runs(
     def run(*_arguments: object, **_options: object) -> None:
         raise Stop
 
-    monkeypatch.setattr("perhop.simulation.run", run)
+    monkeypatch.setattr("perhop.runs.simulate.run", run)
     done = CliRunner().invoke(app, ["run", str(without_lookahead)])
     assert isinstance(done.exception, Stop)
     assert REFUSED in done.stderr
 
 
 def test_the_engine_of_a_scenario_is_known_without_a_run(small: Path, without_lookahead: Path) -> None:
-    assert _engine.engine_for(simulation.canonical(without_lookahead)) == ("reference", REFUSED)
+    assert _engine.engine_for(reading.canonical(without_lookahead)) == ("reference", REFUSED)
     small.write_text(SMALL, encoding="utf-8")
-    assert _engine.engine_for(simulation.canonical(small)) == ("batched", None)
+    assert _engine.engine_for(reading.canonical(small)) == ("batched", None)
     with pytest.raises(ScenarioError):
         _engine.engine_for("{}")
 

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from tools.coverage import measuring, page
 from tools.coverage.settings import SETTINGS
 
-from perhop import _engine, budget
+from perhop import _engine
+from perhop.runs import budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,16 +6,16 @@ import math
 import statistics
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perhop import catalog
 from perhop._engine import student_t_quantile
-from perhop.observations import paired
-from perhop.output.readable import end_names
+from perhop.measures import catalog
+from perhop.show.readable import end_names
+from perhop.statistics.observations import paired
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from perhop.simulation import Result
-    from perhop.sweep.companions import Gathered
+    from perhop.runs.result import Result
+    from perhop.stores.companions import Gathered
 
 Ends: TypeAlias = tuple[float, float] | None
 """The ends of an interval; None where there is none."""

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from tools.coverage import intervals
 from tools.coverage.truth import Truth
 
-from perhop import simulation
-from perhop.simulation import Result
-from perhop.sweep.companions import Gathered, companions, is_companion
+from perhop.runs import simulate
+from perhop.runs.result import Result
+from perhop.scenario import reading
+from perhop.stores.companions import Gathered, companions, is_companion
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -113,7 +114,7 @@ def measure(
         jobs: Runs at once; all cores if not given.
     """
     settings = (setting.text, setting.other) if "differences" in places else (setting.text,)
-    texts = [simulation.canonical(one) for one in settings]
+    texts = [reading.canonical(one) for one in settings]
     truths = [Truth(text) for text in texts]
     _follow(truths, amount, jobs)
     found: Found = defaultdict(list)
@@ -123,8 +124,7 @@ def measure(
     batch *= max(1, BATCH // batch)
     for first in range(0, amount.pool, batch):
         results = [
-            simulation.run(json.loads(text), runs=batch, seed=amount.seed + first, jobs=jobs)
-            for text in texts
+            simulate.run(json.loads(text), runs=batch, seed=amount.seed + first, jobs=jobs) for text in texts
         ]
         both = [
             [
@@ -160,7 +160,7 @@ def _follow(truths: Iterable[Truth], amount: Amount, jobs: int | None) -> None:
         scenario["duration"] = f"{2 * seconds:g}s"
         for first in range(0, amount.truth_from, BATCH):
             seed = amount.seed + amount.pool + first
-            truth.follow(simulation.run(scenario, runs=BATCH, seed=seed, jobs=jobs).runs, seconds)
+            truth.follow(simulate.run(scenario, runs=BATCH, seed=seed, jobs=jobs).runs, seconds)
 
 
 def _by_t(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tools.coverage.settings import SETTINGS
 
-from perhop import catalog
-from perhop.proportions import interval
-from perhop.runs import COLORS
+from perhop.measures import catalog
+from perhop.measures.run import COLORS
+from perhop.statistics.proportions import interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,7 +8,7 @@
 - Completion times and slowdowns: likewise, of the flows that begin within the time of a run, in other runs
   that last twice as long, so that (nearly) all of them complete.
 
-Measures have the names of metrics in sweeps (`perhop.sweep.metrics`); what tables have and sweeps do not is
+Measures have the names of metrics in sweeps (`perhop.sweeps.metrics`); what tables have and sweeps do not is
 named by its column: `flows.gold.dropped_green`.
 """
 
@@ -21,18 +21,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from perhop import catalog, finite_flows, quality
-from perhop.durations import Durations
-from perhop.runs import REVERSE
-from perhop.simulation import Result
-from perhop.sweep.metrics import measure
+from perhop.measures import catalog, finite_flows
+from perhop.measures.durations import Durations
+from perhop.measures.run import REVERSE
+from perhop.runs import quality
+from perhop.runs.result import Result
+from perhop.sweeps.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from perhop.runs import Run
+    from perhop.measures.run import Run
 
 Band: TypeAlias = tuple[float, float]
 """Where a true value lies: the same number twice, unless it is known to a bin only."""

@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import perhop
-from perhop import blocks as catalogue
+from perhop.blocks import catalogue
 
 HERE = Path(__file__).parent
 HEAD = re.compile(r"^### (\S+)$", re.MULTILINE)

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from perhop.cli import app
+from perhop.commands.cli import app
 
 LEAD = """\
 # Commands

@@ -15,8 +15,8 @@ from typing import Any
 import polars as pl
 
 import perhop
-from perhop.output.numbers import short
-from perhop.output.summary import summarize
+from perhop.runs.summary import summarize
+from perhop.show.numbers import short
 
 RUNS = 3
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import FunctionType
 
 import perhop
-from perhop import errors, plugins, scenario
+from perhop import errors, scenario
+from perhop.blocks import plugins
 
 LEAD = """\
 # The Python interface
@@ -35,19 +36,19 @@ GROUPS = {
 }
 """The headings of the page, in order, and what is below each."""
 
-MODULES = ("perhop.statistics", "perhop.quality", "perhop.gym")
+MODULES = ("perhop.statistics", "perhop.runs.quality", "perhop.gym")
 """Modules that are documented as a whole."""
 
 BESIDE = (
-    *(f"perhop.driving.{name}" for name in ("Decision", "Departure", "Meter", "Queue")),
-    "perhop.output.accessor.Plots",
-    "perhop.output.readable.Estimates",
-    "perhop.runs.Group",
-    "perhop.runs.Run",
-    "perhop.simulation.ScenarioLike",
-    "perhop.simulation.ScenarioSource",
+    *(f"perhop.stepping.driving.{name}" for name in ("Decision", "Departure", "Meter", "Queue")),
+    "perhop.runs.accessor.Plots",
+    "perhop.show.readable.Estimates",
+    "perhop.measures.run.Group",
+    "perhop.measures.run.Run",
+    "perhop.scenario.reading.ScenarioLike",
+    "perhop.scenario.reading.ScenarioSource",
     *(
-        f"perhop.stepping.{name}"
+        f"perhop.stepping.simulation.{name}"
         for name in ("ByColor", "Change", "Flow", "Flows", "Link", "Links", "Queue", "Sample", "Snapshot")
     ),
 )

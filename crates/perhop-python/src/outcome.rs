@@ -1,5 +1,5 @@
 //! An outcome as Python dictionaries of numpy arrays; their keys are the catalogue's names and those that
-//! `python/perhop/outcome.py` documents.
+//! `python/perhop/runs/outcome.py` documents.
 
 use perhop_core::measure::{DelayBins, DelayOutcome, LinkOutcome};
 use perhop_core::meter::MeterCounts;

@@ -8,16 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perhop import _engine, budget, import_command, inputs, kinds, routers, simulation
+from perhop import _engine, routers
+from perhop.commands import import_
 from perhop.errors import BlockError, PerhopError
+from perhop.files import inputs
 from perhop.planning import growth, objectives
 from perhop.planning.searching import tuning_plan
-from perhop.sweep import contradictions, document, tuning
-from perhop.sweep.document import Base
-from perhop.sweep.keys import Flag, Fraction, Key, Multiple, Other, Table, Text, Texts, Whole
-from perhop.sweep.metrics import names_of
-from perhop.sweep.paths import is_of_a_control, put
-from perhop.sweep.plan import TITLE
+from perhop.runs import budget, extent
+from perhop.scenario import document, file_kinds
+from perhop.scenario.document import Base
+from perhop.scenario.keys import Flag, Fraction, Key, Multiple, Other, Table, Text, Texts, Whole
+from perhop.scenario.paths import is_of_a_control, put
+from perhop.sweeps import contradictions, tuning
+from perhop.sweeps.metrics import names_of
+from perhop.sweeps.plan import TITLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,13 +29,13 @@ if TYPE_CHECKING:
 
     from perhop.planning.growth import Demand
     from perhop.planning.objectives import Bound
-    from perhop.sweep.space import Range
-    from perhop.sweep.tuning import Choice
+    from perhop.scenario.ranges import Range
+    from perhop.sweeps.tuning import Choice
 
 LADDER = (8, 15, 30)
 """Runs of a plan that names no number: the most that fit into `EVENTS`."""
 EVENTS = 15_000_000
-"""Events of all runs of one setting, at most (`perhop.budget`): a plan judges some dozens of settings."""
+"""Events of all runs of one setting, at most (`perhop.runs.budget`): a plan judges dozens of settings."""
 DEFAULT_MOST = 4.0
 DEFAULT_PRECISION = 0.05
 DEFAULT_TRIALS = 40
@@ -43,7 +47,7 @@ RUNS = Whole(
     "15 up to a million, else 8.",
     default=None,
     least=2,
-    most=simulation.MAX_RUNS,
+    most=extent.MAX_RUNS,
 )
 OBJECTIVES = Texts(says="What was promised, a sentence each.", required=True, example="loss of voice < 1 %")
 FROM = Text(
@@ -83,7 +87,7 @@ TRIALS = Whole(says="Settings that are tried.", default=DEFAULT_TRIALS, most=tun
 BATCH = Whole(
     says="Trials that are proposed and run together.", default=DEFAULT_BATCH, most=tuning.MAX_TRIALS
 )
-TRIAL_RUNS = Whole(says="Runs of each trial.", default=DEFAULT_TRIAL_RUNS, most=simulation.MAX_RUNS)
+TRIAL_RUNS = Whole(says="Runs of each trial.", default=DEFAULT_TRIAL_RUNS, most=extent.MAX_RUNS)
 MULTIPLE = Multiple(says="A multiple of today's demand.", above=0, most=MOST_MULTIPLE)
 TUNING_GROWTH = Table(says="Multiples of demands under which settings are tried.", others=MULTIPLE.schema())
 TUNING = Table(
@@ -231,7 +235,7 @@ def read_plan(
         ScenarioError: The scenario is wrong.
     """
     data = document.read(path, "a plan needs a `scenario` or a `configuration`, and `objectives`")
-    kinds.expect("plan", data, path)
+    file_kinds.expect("plan", data, path)
     where = str(path)
     document.known_keys(data, tuple(KEYS), where)
     runs = RUNS.read(data, "runs", where) if runs is None and "runs" in data else runs
@@ -250,7 +254,7 @@ def read_plan(
     by_default = runs is None
     if runs is None:
         runs = _affordable(canonical, seed)
-    simulation.seeds(seed, runs + (search.runs if search else 0))
+    extent.seeds(seed, runs + (search.runs if search else 0))
     plan = Plan(
         TITLE.read(data, "title", where) or start.title or path.stem,
         text,
@@ -282,7 +286,7 @@ def _affordable(scenario: str, seed: int) -> int:
     Raises:
         PerhopError: The seed leaves no room for the fewest.
     """
-    simulation.seeds(seed, LADDER[0])
+    extent.seeds(seed, LADDER[0])
     try:
         return budget.runs_of(scenario, seed, EVENTS, LADDER)
     except BlockError:
@@ -372,12 +376,12 @@ def _configured(data: Mapping[str, Any], path: Path) -> _Start:
         given["rate"] = given.pop("link-rate")
     place = f"{where}: [import]"
     IMPORT.check(given, place)
-    answers = import_command.answers(
+    answers = import_.answers(
         *(_text(given, key, place) for key in ("rate", "packet-size", "buffer", "segment-size")),
         matches=_matches(given, place),
         lenient=LENIENT.read(given, "lenient", place),
     )
-    source = routers.Source([(str(file), import_command.read(file))])
+    source = routers.Source([(str(file), import_.read(file))])
     done = routers.imported(
         source,
         answers,

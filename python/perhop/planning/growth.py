@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop.errors import PerhopError
-from perhop.quantities import NUMBER, UNIT, canonical
-from perhop.sweep.paths import put
-from perhop.sweep.space import COUNTED, plain
-from perhop.wording import counted
+from perhop.plurals import counted
+from perhop.scenario.paths import put
+from perhop.scenario.quantities import NUMBER, UNIT, canonical
+from perhop.scenario.ranges import COUNTED, plain
 
 if TYPE_CHECKING:
-    from perhop.sweep.paths import Keys
+    from perhop.scenario.paths import Keys
 
 State: TypeAlias = "bool | None"
 """Of all objectives together: they hold, one breaks, or the runs cannot tell."""

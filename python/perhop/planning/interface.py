@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from perhop import extras
 from perhop.planning.document import read_plan
 from perhop.planning.job import Planned, run_plan
-from perhop.sweep.job import Workplace
+from perhop.sweeps.job import Workplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,21 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from perhop import interrupts, routers
-from perhop.lazy import Lazy
-from perhop.multiplicity import difference
-from perhop.observations import Observations
+from perhop import routers
 from perhop.planning import growth
 from perhop.planning.document import exported
 from perhop.planning.searching import tuning_plan
 from perhop.planning.verdicts import judge, smallest_margins
-from perhop.statistics import estimate
-from perhop.sweep import failing
-from perhop.sweep.job import kept, open_backend
-from perhop.sweep.plan import make_point
-from perhop.sweep.run import Runner
-from perhop.sweep.store import SweepStore
-from perhop.sweep.tuning import literal
+from perhop.processes import interrupts
+from perhop.processes.lazy import Lazy
+from perhop.statistics.intervals import estimate
+from perhop.statistics.multiplicity import difference
+from perhop.statistics.observations import Observations
+from perhop.stores.sweeps import SweepStore
+from perhop.sweeps import failing
+from perhop.sweeps.job import kept, open_backend
+from perhop.sweeps.plan import make_point
+from perhop.sweeps.run import Runner
+from perhop.sweeps.tuning import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
     from perhop.planning.document import Plan
     from perhop.planning.growth import Bracket, Demand, State
     from perhop.planning.verdicts import Verdict
-    from perhop.statistics import Estimate
-    from perhop.sweep import tune
-    from perhop.sweep.job import Workplace
-    from perhop.sweep.plan import Point
-    from perhop.sweep.run import Counts, Failure, Progress
-    from perhop.sweep.space import Value
-    from perhop.sweep.tune import Tuned, Winner
+    from perhop.scenario.ranges import Value
+    from perhop.statistics.intervals import Estimate
+    from perhop.sweeps import tune
+    from perhop.sweeps.job import Workplace
+    from perhop.sweeps.plan import Point
+    from perhop.sweeps.run import Counts, Failure, Progress
+    from perhop.sweeps.tune import Tuned, Winner
 else:
-    tune = Lazy("perhop.sweep.tune")
+    tune = Lazy("perhop.sweeps.tune")
 
 Multiples = Mapping[str, float]
 """Multiples of today's demands, by the name of the demand."""
@@ -175,7 +176,7 @@ def run_plan(plan: Plan, place: Workplace, *, say: Callable[[str], None], progre
         plan: What to do.
         place: Where runs are kept and computed.
         say: Receives a sentence about each fault that was found in the store.
-        progress: See `perhop.sweep.run.Progress`.
+        progress: See `perhop.sweeps.run.Progress`.
 
     Raises:
         PerhopError: The store fails, the backend cannot go on, or lines for the router cannot be written.

@@ -20,20 +20,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from perhop import catalog
 from perhop.errors import PerhopError
-from perhop.planning.words import (
-    EXAMPLES,
-    LOSS,
-    MEASURES,
-    PROFILES,
-    STATISTICS,
-    UNITS,
-    Measure,
-)
-from perhop.quantities import NUMBER, UNIT
+from perhop.measures import catalog
+from perhop.planning.words import EXAMPLES, LOSS, MEASURES, PROFILES, STATISTICS, UNITS, Measure
 from perhop.routers import units as codepoints
-from perhop.sweep.contradictions import Sides, ranked
+from perhop.scenario.quantities import NUMBER, UNIT
+from perhop.sweeps.contradictions import Sides, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

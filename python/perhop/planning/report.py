@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from markupsafe import Markup
 
-from perhop.output.report import HtmlPlot, HtmlRecords, render
-from perhop.output.sheet import LINE, SERIES, Margins, Sheet, styled, text_width, to_svg
-from perhop.output.text import label
-from perhop.output.writer import write_report
 from perhop.planning.summary import answers, lead, limit_rows, notes, settings, verdict_rows
 from perhop.planning.verdicts import BREAKS, HOLDS
-from perhop.sweep import failing
-from perhop.sweep.space import text_of
-from perhop.wording import counted
+from perhop.plurals import counted
+from perhop.scenario.ranges import text_of
+from perhop.show.page import HtmlPlot, HtmlRecords, render
+from perhop.show.report_files import write_report
+from perhop.show.sheet import LINE, SERIES, Margins, Sheet, styled, text_width, to_svg
+from perhop.show.text import label
+from perhop.sweeps import failing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from perhop.output.sheet import Picture
     from perhop.planning.job import Limit, Planned, Setting
+    from perhop.show.sheet import Picture
 
 STATES = {HOLDS: "yes", BREAKS: "no"}
 BAR = 26.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perhop.observations import Observations
 from perhop.planning.verdicts import score
-from perhop.sweep.tuning import Objective, TuningPlan
+from perhop.statistics.observations import Observations
+from perhop.sweeps.tuning import Objective, TuningPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

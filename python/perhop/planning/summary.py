@@ -7,26 +7,26 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from perhop import absent, catalog, finite_flows
-from perhop.multiplicity import family, p_text
-from perhop.output import notebook
-from perhop.output.numbers import exact, fixed, shown
-from perhop.output.table import MISSING, prose, records
+from perhop.measures import absent, catalog, finite_flows
 from perhop.planning.verdicts import STATES, corrected
-from perhop.statistics import MOST_RUNS
-from perhop.study import rounded
-from perhop.sweep import failing, tune_answers
-from perhop.sweep.metrics import engine_id
-from perhop.sweep.space import text_of
-from perhop.sweep.summary import estimate_json, short_names
-from perhop.wording import counted
+from perhop.plurals import counted
+from perhop.runs import notebook
+from perhop.scenario.ranges import text_of
+from perhop.show.numbers import exact, fixed, shown
+from perhop.show.table import MISSING, prose, records
+from perhop.statistics.intervals import MOST_RUNS
+from perhop.statistics.multiplicity import family, p_text
+from perhop.studies.evidence import rounded
+from perhop.sweeps import failing, tune_answers
+from perhop.sweeps.metrics import engine_id
+from perhop.sweeps.summary import estimate_json, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perhop.planning.job import Better, Limit, Planned, Setting
     from perhop.planning.verdicts import Verdict
-    from perhop.statistics import Estimate
+    from perhop.statistics.intervals import Estimate
 
 MOST_LINES = 60
 """Changed lines of a configuration that a terminal gets."""

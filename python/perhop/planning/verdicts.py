@@ -1,9 +1,9 @@
 """Whether objectives hold in what runs measured: holds, breaks, or cannot tell, and by what margin.
 
-An objective is about what all runs together give, which a 95 % interval bounds (`perhop.observations`,
-`perhop.judging`), or about the share of runs that keep a bound; then the interval is that of Clopper and
-Pearson (1934). Where an objective is about several groups of flows or classes, it holds where it holds for
-each, and the worst is shown.
+An objective is about what all runs together give, which a 95 % interval bounds
+(`perhop.statistics.observations`, `perhop.statistics.judging`), or about the share of runs that keep a bound;
+then the interval is that of Clopper and Pearson (1934). Where an objective is about several groups of flows
+or classes, it holds where it holds for each, and the worst is shown.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from perhop import judging
-from perhop.judging import Check
-from perhop.multiplicity import holm, p_value
-from perhop.statistics import ALPHA, MOST_RUNS, UPPER, Estimate
+from perhop.statistics import judging
+from perhop.statistics.intervals import ALPHA, MOST_RUNS, UPPER, Estimate
+from perhop.statistics.judging import Check
+from perhop.statistics.multiplicity import holm, p_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from perhop.observations import Observations
     from perhop.planning.objectives import Bound
+    from perhop.statistics.observations import Observations
 
 HOLDS, BREAKS, OPEN = "holds", "breaks", "cannot tell"
 STATES: Mapping[bool | None, str] = {True: HOLDS, False: BREAKS, None: OPEN}

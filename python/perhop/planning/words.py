@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from perhop.emodel import BASE_RATING
-from perhop.quantities import RATES, TIMES, with_printed
+from perhop.measures.emodel import BASE_RATING
+from perhop.scenario.quantities import RATES, TIMES, with_printed
 
 Statistics: TypeAlias = "Mapping[str, str]"
 """The metric of sweeps for each statistic, by its name; the empty name is the one that needs no saying."""

@@ -48,7 +48,7 @@ def exported(
     """Write the queue and the meters of a link as lines of a router's configuration.
 
     Args:
-        canonical: The scenario as `perhop.simulation.canonical` gives it.
+        canonical: The scenario as `perhop.scenario.reading.canonical` gives it.
         origin: Its name in messages.
         dialect: The name of one of `WRITERS`.
         link: The link's name; None: the only one with a queue.

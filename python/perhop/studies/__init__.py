@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from perhop.studies.paper import About
-    from perhop.study import Study
+    from perhop.studies.study import Study
 
 
 @dataclass(frozen=True, slots=True)

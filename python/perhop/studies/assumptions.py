@@ -10,14 +10,18 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.study import Axis, Plot, Row, Study, Table, UnmeasuredError
+from perhop.show.declared import Axis, Plot, Row, Table
+from perhop.studies.evidence import UnmeasuredError
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perhop.judging import Judgement
-    from perhop.runs import Run
-    from perhop.study import Evidence, Factors, Sample, Statement
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Evidence, Sample
+    from perhop.studies.statement import Statement
 
 STATE_VALUES = {True: 1.0, False: 0.0, None: 0.5}
 """How the state of a claim reads as a number of a row."""

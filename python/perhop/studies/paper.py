@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perhop.judging import by_readings
-from perhop.study import Claim, Reading, Sentence, Statement, one_line, statement
+from perhop.statistics.judging import by_readings
+from perhop.studies.statement import Statement, one_line, statement
+from perhop.studies.study import Claim, Reading, Sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from perhop.judging import Judgement
-    from perhop.study import Evidence, Wording
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Evidence
+    from perhop.studies.statement import Wording
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.observations import Distribution
-from perhop.study import Sample
+from perhop.statistics.observations import Distribution
+from perhop.studies.evidence import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.durations import Durations
-    from perhop.study import Factors
+    from perhop.measures.durations import Durations
+    from perhop.show.declared import Factors
 
 
 def waits(

@@ -19,9 +19,9 @@ import pytest
 from tests.python.conftest import Finished, run_in
 
 from perhop import _engine
-from perhop.blocks import ERAS, ROLES
-from perhop.journal import joined, pieces
-from perhop.store import Entry, pack
+from perhop.blocks.catalogue import ERAS, ROLES
+from perhop.stores.journal import joined, pieces
+from perhop.stores.outcomes import Entry, pack
 from perhop.studies import PAPERS, STUDIES, in_order
 
 if TYPE_CHECKING:

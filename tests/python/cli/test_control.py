@@ -345,9 +345,9 @@ sys.modules.pop("{module}", None)
 """
 
 
-@pytest.mark.parametrize("module", ["perhop.interrupts", "threading"])
+@pytest.mark.parametrize("module", ["perhop.processes.interrupts", "threading"])
 def test_ctrl_c_before_the_program_has_a_handler_ends_it_without_a_traceback(module: str) -> None:
-    code = EARLY.format(module=module, start="from perhop.entry import main; main()")
+    code = EARLY.format(module=module, start="from perhop.commands.entry import main; main()")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == "interrupted; nothing was written\n"
     assert done.returncode == 130

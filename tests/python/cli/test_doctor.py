@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perhop import _engine, doctor_command, explore_command, extras
+from perhop import _engine, extras
+from perhop.commands import doctor, explore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,10 +111,10 @@ def test_programs_that_are_missing(perhop: Perhop, tmp_path: Path, monkeypatch: 
 
 
 def test_the_explorer_is_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def explorer() -> doctor_command.Part:
-        return next(part for part in doctor_command.examine() if part.part == "explorer")
+    def explorer() -> doctor.Part:
+        return next(part for part in doctor.examine() if part.part == "explorer")
 
-    monkeypatch.setattr(explore_command, "FILES", tmp_path)
+    monkeypatch.setattr(explore, "FILES", tmp_path)
     part = explorer()
     assert not part.works
     for word in ("make explorer", "Node.js 20", "npm", "wasm32-unknown-unknown"):
@@ -147,8 +148,8 @@ def test_without_a_part_its_commands_name_it_and_write_nothing(
 @pytest.mark.parametrize(
     ("modules", "name", "said"),
     [
-        ("duckdb", "perhop.sweep.store", "the store of sweeps needs DuckDB"),
-        ("optuna", "perhop.sweep.tune", "perhop tune needs Optuna"),
+        ("duckdb", "perhop.stores.sweeps", "the store of sweeps needs DuckDB"),
+        ("optuna", "perhop.sweeps.tune", "perhop tune needs Optuna"),
     ],
 )
 def test_imports_say_so_too(tmp_path: Path, modules: str, name: str, said: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perhop import inputs
+from perhop.files import inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

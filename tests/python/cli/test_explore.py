@@ -22,9 +22,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perhop import explore_command
+from perhop.commands import explore
 from perhop.errors import PerhopError, ScenarioError
-from perhop.live import metrics
+from perhop.real_packets import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,7 +48,7 @@ def state(fragment: str) -> dict[str, Any]:
 def test_the_link_carries_the_text_the_seed_and_the_name_of_the_file() -> None:
     path = GALLERY / "red.toml"
     text = path.read_text()
-    assert state(explore_command.link(text, path, 2**64 - 1)) == {
+    assert state(explore.link(text, path, 2**64 - 1)) == {
         "v": 1,
         "toml": text,
         "seed": str(2**64 - 1),
@@ -58,31 +58,31 @@ def test_the_link_carries_the_text_the_seed_and_the_name_of_the_file() -> None:
 
 def test_files_that_a_scenario_names_are_put_into_its_text() -> None:
     path = ROOT / "examples" / "train.toml"
-    toml = state(explore_command.link(path.read_text(), path, 1))["toml"]
+    toml = state(explore.link(path.read_text(), path, 1))["toml"]
     assert "data = " in toml
-    assert explore_command.link(toml, Path("/elsewhere/x.toml"), 1)
+    assert explore.link(toml, Path("/elsewhere/x.toml"), 1)
 
 
 def test_a_wrong_scenario_has_its_message() -> None:
     with pytest.raises(ScenarioError, match=r"wrong\.toml:1: duration: "):
-        explore_command.link("duration = 5\nflows = []\n", Path("wrong.toml"), 1)
+        explore.link("duration = 5\nflows = []\n", Path("wrong.toml"), 1)
 
 
 def test_what_no_link_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explore_command, "LONGEST_LINK", 100)
+    monkeypatch.setattr(explore, "LONGEST_LINK", 100)
     path = GALLERY / "red.toml"
     with pytest.raises(PerhopError, match="too long for the explorer"):
-        explore_command.link(path.read_text(), path, 1)
+        explore.link(path.read_text(), path, 1)
 
 
 def test_without_its_files_it_says_how_to_build_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explore_command, "FILES", tmp_path)
+    monkeypatch.setattr(explore, "FILES", tmp_path)
     with pytest.raises(PerhopError, match=r"make explorer.*Node\.js 20.*npm.*wasm32-unknown-unknown"):
-        explore_command.explore(None, browser=False)
+        explore.explore(None, browser=False)
 
 
 @contextmanager
-def serving(server: explore_command.Server) -> Iterator[int]:
+def serving(server: explore.Server) -> Iterator[int]:
     """The port of a server that serves meanwhile."""
     with server:
         thread = threading.Thread(target=server.serve_forever)
@@ -97,7 +97,7 @@ def address(tmp_path: Path) -> Iterator[str]:
     (tmp_path / "index.html").write_text("<!doctype html>")
     (tmp_path / "x.wasm").write_bytes(b"\0asm")
     (tmp_path / "gallery").mkdir()
-    with serving(explore_command.Server(0, tmp_path)) as port:
+    with serving(explore.Server(0, tmp_path)) as port:
         yield f"http://127.0.0.1:{port}/"
 
 
@@ -220,7 +220,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]
     folder = tmp_path_factory.mktemp("served")
     (folder / "index.html").write_text("<!doctype html>")
     (folder / "gallery").mkdir()
-    with serving(explore_command.Server(0, folder)) as port, metrics.serve("127.0.0.1", 0) as (_, url):
+    with serving(explore.Server(0, folder)) as port, metrics.serve("127.0.0.1", 0) as (_, url):
         yield {"explorer": port, "statistics": int(url.split(":")[2].partition("/")[0])}
 
 
@@ -262,10 +262,10 @@ def test_an_address_that_no_file_can_have_is_refused(served: dict[str, int], pat
 def test_half_requests_are_given_up_and_keep_nobody_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explore_command.Server, "patience", 0.5)
-    monkeypatch.setattr(explore_command.Server, "clients", 4)
+    monkeypatch.setattr(explore.Server, "patience", 0.5)
+    monkeypatch.setattr(explore.Server, "clients", 4)
     (tmp_path / "index.html").write_text("<!doctype html>")
-    with serving(explore_command.Server(0, tmp_path)) as port, ExitStack() as stack:
+    with serving(explore.Server(0, tmp_path)) as port, ExitStack() as stack:
         halves = [
             stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)) for _ in range(4)
         ]
@@ -278,8 +278,8 @@ def test_half_requests_are_given_up_and_keep_nobody_out(
 
 def test_the_limits_of_links_are_those_of_the_page() -> None:
     source = (ROOT / "explorer" / "src" / "state.ts").read_text()
-    assert f"MOST_LINK = {explore_command.LONGEST_LINK:_};" in source
-    assert f"MOST_NAME = {explore_command.LONGEST_NAME};" in source
+    assert f"MOST_LINK = {explore.LONGEST_LINK:_};" in source
+    assert f"MOST_NAME = {explore.LONGEST_NAME};" in source
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")

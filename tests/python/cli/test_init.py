@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import perhop as package
-from perhop import filesystem, simulation
+from perhop.files import filesystem
+from perhop.runs import simulate
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -267,7 +269,7 @@ def test_a_round_trip_is_twice_the_delay_of_the_link(
 @pytest.mark.parametrize("rate", ["1bps", "64kbps", "2.5Gbps", "40Gbps"])
 def test_any_rate_makes_a_valid_scenario(perhop: Perhop, tmp_path: Path, rate: str) -> None:
     assert perhop("init", "--yes", "--rate", rate).code == 0
-    package.simulation.read(tmp_path / "my.toml")
+    reading.read(tmp_path / "my.toml")
 
 
 def test_strange_names_stay_names(perhop: Perhop, tmp_path: Path) -> None:
@@ -384,5 +386,5 @@ def test_web_users_load_pages_of_today(perhop: Perhop, tmp_path: Path) -> None:
     assert perhop("init", "--rate", "1Gbps", "--users", "60 web users", "--yes").code == 0
     text = (tmp_path / "my.toml").read_text(encoding="utf-8")
     assert "HTTP Archive" in text
-    (row,) = simulation.run(text, runs=3, seed=1).applications()["web"].to_dicts()
+    (row,) = simulate.run(text, runs=3, seed=1).applications()["web"].to_dicts()
     assert 1.5e6 < row["page_mean_bytes"] < 4e6

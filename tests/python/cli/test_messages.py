@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import perhop as package
-from perhop import live, simulation
+from perhop import real_packets
+from perhop.scenario import reading
 from perhop.studies import PAPERS
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def test_a_name_that_is_no_file_is_called_so_and_not_bad_syntax(name: str) -> No
     assert "key" not in str(caught.value)
 
 
-@pytest.mark.parametrize("take", [package.run, live.run, live.compare])
+@pytest.mark.parametrize("take", [package.run, real_packets.run, real_packets.compare])
 def test_a_class_is_no_scenario(take: Callable[[Any], object]) -> None:
     with pytest.raises(package.PerhopError, match=r"^a scenario is .*, not the class Scenario$"):
         take(package.Scenario)
@@ -122,7 +123,7 @@ def test_a_paper_stands_for_its_printed_items(perhop: Perhop) -> None:
     printed = [study for study in PAPERS[0].studies if not study.extra]
     done = perhop("reproduce", "kim", "--runs", "1", "--out", "small.toml/x")
     assert done.code == 2, "the place cannot be written to, so nothing runs"
-    from perhop import cli  # noqa: PLC0415 - what the command chose
+    from perhop.commands import cli  # noqa: PLC0415 - what the command chose
 
     chosen = cli._chosen(["kim", "kim-table1"], everything=False)
     assert {study.id for study in chosen} == {study.id for study in printed}
@@ -140,7 +141,7 @@ def test_numbers_of_numpy_and_paths_make_a_scenario(small: Path) -> None:
     numpied["links"]["bottleneck"]["queue"]["gentle"] = np.bool_(True)  # noqa: FBT003
     plain["links"]["bottleneck"]["queue"]["weight"] = 0.25
     numpied["links"]["bottleneck"]["queue"]["weight"] = np.float32(0.25)
-    assert simulation.canonical(numpied) == simulation.canonical(plain)
+    assert reading.canonical(numpied) == reading.canonical(plain)
 
 
 def test_numbers_of_numpy_work_in_the_builder() -> None:
@@ -162,7 +163,7 @@ def test_numbers_of_numpy_work_in_the_builder() -> None:
         )
 
     count: int = np.int64(3)  # type: ignore[assignment]
-    assert simulation.canonical(built(count)) == simulation.canonical(built(3))
+    assert reading.canonical(built(count)) == reading.canonical(built(3))
     assert json.loads(built(count).to_json())["flows"][0]["count"] == 3
     assert package.run(built(count)).flows.height == 3
 
@@ -170,7 +171,7 @@ def test_numbers_of_numpy_work_in_the_builder() -> None:
 @pytest.mark.parametrize("value", [np.float32("nan"), np.float64("inf")])
 def test_infinities_of_numpy_are_refused_with_their_place(value: object) -> None:
     with pytest.raises(package.PerhopError, match=r"flows\[0\]\.count.*finite"):
-        simulation.canonical({"flows": [{"count": value}]})
+        reading.canonical({"flows": [{"count": value}]})
 
 
 def test_one_thing_is_not_called_several(perhop: Perhop, tmp_path: Path, small: Path) -> None:

@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 from tests.python.conftest import SMALL, run_in
 
-from perhop import _engine, simulation
-from perhop.live.equivalence import collect
+from perhop import _engine
+from perhop.real_packets.equivalence import collect
 from perhop.rerunning import rerun
+from perhop.runs import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -338,7 +339,7 @@ def test_the_simulated_numbers_of_a_comparison_come_out_again(
     perhop: Perhop, small: Path, tmp_path: Path
 ) -> None:
     # What `perhop compare` writes, without the real packets, which not every machine can send.
-    result = simulation.run(small, runs=2, seed=7)
+    result = simulate.run(small, runs=2, seed=7)
     rows = [
         ("small", "simulated", seed, key.kind, key.name, key.measure, value)
         for key, values in collect(result.runs).items()

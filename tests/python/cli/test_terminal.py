@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 
-from perhop import cli, terminal
-from perhop.wording import lasting
+from perhop.commands import cli, terminal
+from perhop.plurals import lasting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def test_a_pipe_gets_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [100.0]
-    monkeypatch.setattr("perhop.terminal.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("perhop.commands.terminal.time.monotonic", lambda: clock[0])
     with terminal.progress("runs", 20) as step:
         for seconds in (1, 3, 2, 1, 5):  # at 1, 4, 6, 7 and 12 s
             clock[0] += seconds
@@ -58,7 +58,7 @@ def test_a_pipe_gets_a_line_now_and_then(
 def test_a_pipe_gets_a_line_while_a_step_takes_long(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perhop.terminal.PROGRESS_EVERY_S", 0.05)
+    monkeypatch.setattr("perhop.commands.terminal.PROGRESS_EVERY_S", 0.05)
     before = threading.active_count()
     with terminal.progress("runs", 2) as step:
         said = ""
@@ -79,7 +79,7 @@ def test_the_last_step_needs_no_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr("perhop.terminal.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("perhop.commands.terminal.time.monotonic", lambda: clock[0])
     with terminal.progress("runs", 1) as step:
         clock[0] = 60.0
         step()
@@ -90,7 +90,7 @@ def test_a_run_on_its_way_is_foretold_soon_where_it_takes_long(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr("perhop.terminal.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("perhop.commands.terminal.time.monotonic", lambda: clock[0])
     with terminal.progress("runs", 2) as step:
         for seconds, under_way in ((0.5, 0.0001), (1.0, 0.0002), (2.0, 0.0004), (6.0, 0.5), (6.1, 0.6)):
             clock[0] = seconds
@@ -105,7 +105,7 @@ def test_nothing_is_foretold_from_one_or_two_steps_alone(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr("perhop.terminal.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("perhop.commands.terminal.time.monotonic", lambda: clock[0])
     with terminal.progress("seconds", 1000) as step:
         for seconds in (2.0, 7.0, 13.0):
             clock[0] = seconds

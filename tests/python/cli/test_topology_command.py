@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from perhop import _engine, run, simulation
+from perhop import _engine, run
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,7 +174,7 @@ def test_bad_input_is_one_line(perhop: Perhop, tmp_path: Path, words: tuple[str,
 def test_the_large_example_is_short_and_can_be_set_up() -> None:
     text = LARGE.read_text(encoding="utf-8")
     assert len(text.splitlines()) < 60
-    canonical = simulation.canonical(LARGE)
+    canonical = reading.canonical(LARGE)
     assert len(canonical) < 4000
     shape = json.loads(_engine.shape(canonical))
     assert (shape["routers"], shape["links"], shape["parts"]) == (5000, 5475, 1)

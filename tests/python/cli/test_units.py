@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import perhop
-from perhop import _engine, import_command, quantities
+from perhop import _engine
+from perhop.commands import import_
 from perhop.errors import PerhopError
-from perhop.live import equivalence
-from perhop.output import figures
 from perhop.planning import objectives, words
-from perhop.sweep import space, tuning
+from perhop.real_packets import equivalence
+from perhop.scenario import quantities, ranges
+from perhop.show import figures
+from perhop.sweeps import tuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,12 +52,12 @@ def test_what_figures_print_is_read() -> None:
 
 
 def test_ranges_constraints_bounds_and_margins() -> None:
-    found = space.parse_range("2 Mbit/s..10 Mbit/s", "here")
+    found = ranges.parse_range("2 Mbit/s..10 Mbit/s", "here")
     assert (found.low, found.high, found.unit) == (2.0, 10.0, "Mbps")
-    assert space.parse_range("50 µs..1000 us log", "here").unit == "us"
-    assert space.parse_range("10 packets..20p", "here").whole
+    assert ranges.parse_range("50 µs..1000 us log", "here").unit == "us"
+    assert ranges.parse_range("10 packets..20p", "here").whole
     with pytest.raises(PerhopError, match="both ends need the same unit"):
-        space.parse_range("2 Mbit/s..10 kbit/s", "here")
+        ranges.parse_range("2 Mbit/s..10 kbit/s", "here")
     assert tuning._UNITS["Mbit/s"] == tuning._UNITS["Mbps"] == 1e6
     assert words.UNITS["bit/s"]["kbit/s"] == 1e3
     assert words.UNITS["s"]["µs"] == 1e-6
@@ -73,11 +75,11 @@ def test_a_decimal_may_begin_with_its_point(perhop: Perhop) -> None:
         return _engine.scenario_from_json(json.dumps(scenario(rate, delay, "10p")), "")
 
     assert read(".5Mbps", ".25 ms") == read("0.5Mbps", "250us") == read("500kbps", "0.25ms")
-    found = space.parse_range(".5Mbps..1.5Mbps", "here")
+    found = ranges.parse_range(".5Mbps..1.5Mbps", "here")
     assert (found.low, found.high) == (0.5, 1.5)
     margins = equivalence.margins(["throughput=.5Mbps"])
     assert margins["throughput"].absolute == 5e5
-    assert import_command._quantity("--rate", ".5Mbps", import_command.RATES, "20Mbps") == 5e5
+    assert import_._quantity("--rate", ".5Mbps", import_.RATES, "20Mbps") == 5e5
     assert words.UNITS["bit/s"]["Mbit/s"] == 1e6
     done = perhop("init", "--rate", ".5Mbps", "--users", "2 calls", "--promised", "calls .2Mbps")
     assert (done.code, done.err) == (0, "")
@@ -96,11 +98,11 @@ def test_what_is_no_decimal_is_said_to_be_none(number: str) -> None:
 
 
 def test_options_of_import() -> None:
-    read = import_command._quantity
+    read = import_._quantity
     for text in ("20Mbps", "20 mbps", "20 Mbit/s", "20000 kbit/s"):
-        assert read("--rate", text, import_command.RATES, "20Mbps") == 20e6
-    assert read("--packet-size", "1500 bytes", import_command.BYTES, "1000B") == 1500
-    buffers = [import_command._buffer(text) for text in ("200 packets", "50 µs")]
+        assert read("--rate", text, import_.RATES, "20Mbps") == 20e6
+    assert read("--packet-size", "1500 bytes", import_.BYTES, "1000B") == 1500
+    buffers = [import_._buffer(text) for text in ("200 packets", "50 µs")]
     assert [buffer.number for buffer in buffers if buffer is not None] == pytest.approx([200.0, 50e-6])
 
 

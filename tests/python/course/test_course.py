@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from tests.python.conftest import run_in
 from tools.transcripts import ROOT, blocks, transcript
 
-from perhop import simulation
-from perhop.course import answers, checking, lab
-from perhop.course.bench import Bench
-from perhop.course.lab import Choice, Lab, Number, Setting
+from perhop.coursework import answers, checking, lab
+from perhop.coursework.bench import Bench
+from perhop.coursework.lab import Choice, Lab, Number, Setting
 from perhop.errors import PerhopError
-from perhop.statistics import estimate
+from perhop.scenario import reading
+from perhop.statistics.intervals import estimate
 
 if TYPE_CHECKING:
     from tests.python.conftest import Finished
@@ -121,7 +121,7 @@ def test_a_labs_scenarios_run_without_notices(name: str) -> None:
     found = lab.find(name)
     for file in found.files:
         if file.endswith(".toml") and "grid" not in tomllib.loads((found.folder / file).read_text()):
-            assert simulation.read(found.folder / file).notices == ()
+            assert reading.read(found.folder / file).notices == ()
 
 
 @pytest.mark.parametrize("name", lab.shipped())

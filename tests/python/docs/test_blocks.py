@@ -18,8 +18,8 @@ import typer
 from tests.python.conftest import run_in
 from tools.transcripts import CLONE, ROOT, Block, agrees, blocks, folder, prepare, transcript
 
-import perhop as package
-from perhop.cli import app
+from perhop.commands.cli import app
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from tests.python.processes import Server
@@ -157,7 +157,7 @@ def test_toml_is_toml_and_scenarios_are_valid(page: Path, tmp_path: Path) -> Non
         elif block.language == "toml":
             table = tomllib.loads(block.text)
             if {"duration", "flows"} <= table.keys():
-                package.simulation.read(table)
+                reading.read(table)
 
 
 def test_a_block_that_fails_is_told_with_its_line(tmp_path: Path) -> None:

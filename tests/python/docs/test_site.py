@@ -14,8 +14,8 @@ from tools.transcripts import ROOT
 from tools.transcripts import blocks as code_blocks
 
 import perhop as package
-from perhop import blocks as catalogue
 from perhop import scenario
+from perhop.blocks import catalogue
 
 PAGES = [ROOT / origin for origin in pages.sites(ROOT)] + [ROOT / "README.md"]
 SEARCH_INDEX = OUT / "html" / "searchindex.js"

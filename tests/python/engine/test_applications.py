@@ -7,11 +7,13 @@ import polars as pl
 import pytest
 
 import perhop
-from perhop import Flow, Link, Scenario, Tcp, Web, _engine, catalog, quality
-from perhop.output.run_page import drawn, run_page
-from perhop.output.summary import summarize, to_json
-from perhop.store import pack, unpack
-from perhop.sweep import metrics
+from perhop import Flow, Link, Scenario, Tcp, Web, _engine
+from perhop.measures import catalog
+from perhop.runs import quality
+from perhop.runs.page import drawn, run_page
+from perhop.runs.summary import summarize, to_json
+from perhop.stores.outcomes import pack, unpack
+from perhop.sweeps import metrics
 
 SCENARIO = """
 duration = "40s"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from perhop import _engine
-from perhop.simulation import canonical
+from perhop.scenario.reading import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import perhop
-from perhop import budget, memory, simulation
 from perhop.errors import PerhopError
+from perhop.processes import memory
+from perhop.runs import budget
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,5 +115,5 @@ def test_seeds_and_memory_leave_room(small: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(("name", "runs"), [("first", 30), ("dualpi2", 30), ("network", 10), ("office", 5)])
 def test_examples(name: str, runs: int) -> None:
-    text = simulation.canonical(EXAMPLES / f"{name}.toml")
+    text = reading.canonical(EXAMPLES / f"{name}.toml")
     assert budget.runs_of(text, 1, budget.EVENTS) == runs

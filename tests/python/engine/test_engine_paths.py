@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perhop import _engine
-from perhop.reproduction import plan
-from perhop.store import pack
+from perhop.stores.outcomes import pack
 from perhop.studies import STUDIES, WORKLOADS
+from perhop.studies.reproduction import plan
 
 if TYPE_CHECKING:
-    from perhop.study import Study
+    from perhop.studies.study import Study
 
 COST = {"events": 0, "engine": None, "engine_reason": None}
 """What may differ: how the numbers were computed."""

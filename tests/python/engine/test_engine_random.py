@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from perhop import _engine
-from perhop.store import pack
+from perhop.stores.outcomes import pack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 import perhop
-from perhop.output import limits
-from perhop.output.summary import summarize, to_json
+from perhop.runs.summary import summarize, to_json
+from perhop.show import limits
 
 if TYPE_CHECKING:
-    from perhop.simulation import Result
+    from perhop.runs.result import Result
 
 SHARES = ["receiver_limited", "sender_limited", "congestion_limited", "recovering", "idle"]
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.python.conftest import SMALL
 
-from perhop import _engine, memory, simulation
+from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
-from perhop.memory import Free
+from perhop.processes import memory
+from perhop.processes.memory import Free
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,7 +127,7 @@ def test_a_refusal_names_what_helps_most_first(
 ) -> None:
     monkeypatch.setattr(memory, "free", lambda: Free(700_000_000, "a test"))
     with pytest.raises(PerhopError) as caught:
-        memory.fitting(simulation.canonical(NETWORK + more), runs, None, 2)
+        memory.fitting(reading.canonical(NETWORK + more), runs, None, 2)
     assert str(caught.value).endswith(f"; use {remedies}")
 
 
@@ -156,7 +158,7 @@ def test_packets_that_wait_without_end_stop_a_run(tmp_path: Path, scenario: str)
 def test_too_many_samples_are_refused_by_what_they_take() -> None:
     scenario = SMALL.replace("count = 2", "count = 30000") + '\n[probes]\ninterval = "5ms"\n'
     with pytest.raises(ScenarioError) as caught:
-        simulation.canonical(scenario)
+        reading.canonical(scenario)
     assert str(caught.value) == (
         "scenario:31: probes.interval: 1000 samples of 60000 flows and the queues take 1.9 GB; a run may "
         "take 1.6 GB for them: choose an interval 2 times as long"
@@ -197,7 +199,7 @@ def many_flows(flows: int, transport: str, duration: str, probes: str = "") -> s
     text = LINK.replace("1000000s", duration).replace("1Mbps", "1Gbps") + QUEUE
     text += FLOW.replace('name = "udp"', f'name = "flow"\ncount = {flows}')
     text = text.replace('{ udp = "cbr", rate = "2Gbps" }', transport)
-    return simulation.canonical(text + probes)
+    return reading.canonical(text + probes)
 
 
 LINUX = pytest.mark.skipif(
@@ -234,7 +236,7 @@ def test_what_links_are_said_to_take_is_what_they_take(queue: str) -> None:
     several = f'{apart}, {apart.replace("46", "10").replace("ef", "af")}, {{ name = "rest", rule = {rule} }}'
     link = {"": "", "queues": f'queue = {{ scheduler = "wfq", queues = [{several}] }}'}.get(queue, queue)
     # One flow at each router fills queues, so that each has some waiting times to count.
-    scenario = simulation.canonical(
+    scenario = reading.canonical(
         'duration = "300ms"\n[topology]\nring = 1500\n[topology.link]\nrate = "1Mbps"\ndelay = "20ms"\n'
         f"{link}\n"
         '[[flows]]\nname = "udp"\ncount = 3000\nbetween = { demands = ['
@@ -277,7 +279,7 @@ def test_what_a_large_network_is_said_to_take_is_what_it_takes(
     profile = 'profile = { marker = "token-bucket", rate = "100kbps", burst = "15kB" }\n'
     group = '[[flows]]\nname = "{}"\ncount = {}\nbetween = {{}}\ntransport = {}\n{}'
     tcp, udp = '{ tcp = "newreno", packet = "1500B" }', '{ udp = "cbr", rate = "80kbps", packet = "200B" }'
-    scenario = simulation.canonical(
+    scenario = reading.canonical(
         f'duration = "1s"\n[topology]\nisp = {{ core = {core}, aggregation = 9, edge = 10 }}\n'
         'results = ["core"]\ntiers.core = { rate = "10Gbps", delay = "5ms" }\n'
         'tiers.aggregation = { rate = "200Mbps", delay = "2ms" }\n'
@@ -296,10 +298,10 @@ def test_what_a_large_network_is_said_to_take_is_what_it_takes(
 def test_packets_that_wait_before_a_host_take_little_memory() -> None:
     """When a link without a rule sends them is known as they come, so only these times are kept."""
     endless = LINK.replace("1000000s", "10s") + FLOW  # 1.7 million packets, of which 833 arrive
-    took, _ = measured(simulation.canonical(endless))
+    took, _ = measured(reading.canonical(endless))
     assert took < 1_700_000 * 48, "what is known of those that wait"
     behind = LINK.replace("1000000s", "10s") + NEXT_LINK + FLOW.replace('to = "b"', 'to = "c"')
-    took, _ = measured(simulation.canonical(behind))
+    took, _ = measured(reading.canonical(behind))
     assert took > 80_000_000, "what another link will handle waits for it"
 
 
@@ -361,7 +363,7 @@ def test_as_many_runs_at_a_time_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
         memory.fitting(scenario, 30, None, 8)
     monkeypatch.setattr(memory, "free", lambda: None)
     assert memory.fitting(scenario, 4, None, 8)[0] == 4
-    small = simulation.canonical(SMALL)
+    small = reading.canonical(SMALL)
     monkeypatch.setattr(memory, "free", lambda: Free(1000, "a test"))
     assert memory.fitting(small, 4, None, 8)[0] == 4, "small runs are nobody's trouble"
 
@@ -420,7 +422,7 @@ def test_the_tightest_limit_counts(
         return (limits[number == resource.RLIMIT_DATA], resource.RLIM_INFINITY)
 
     monkeypatch.setattr(memory, "_lines", lines)
-    monkeypatch.setattr("perhop.memory.resource.getrlimit", limit)
+    monkeypatch.setattr("perhop.processes.memory.resource.getrlimit", limit)
     assert memory.free() == expected
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from perhop._engine import Cancel
-from perhop.parallel import available_cores, parallel_map
+from perhop.runs.parallel import available_cores, parallel_map
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 7])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import perhop
-from perhop.output.summary import summarize
-from perhop.sweep import metrics
+from perhop.runs.summary import summarize
+from perhop.sweeps import metrics
 
 SCENARIO: dict[str, Any] = {
     "duration": "10s",

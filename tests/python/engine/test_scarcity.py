@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perhop import scarcity
+from perhop.processes import scarcity
 
 if TYPE_CHECKING:
     from pathlib import Path

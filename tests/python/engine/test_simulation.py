@@ -16,11 +16,12 @@ from tests.python.work import lines_run
 import perhop
 from perhop import _engine
 from perhop.errors import PerhopError
-from perhop.output.summary import summarize
-from perhop.simulation import canonical, seeds
+from perhop.runs.extent import seeds
+from perhop.runs.summary import summarize
+from perhop.scenario.reading import canonical
 
 if TYPE_CHECKING:
-    from perhop.scenario import Transport
+    from perhop.scenario.builder import Transport
 
 
 def test_frames(small: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import perhop
-from perhop import measures
+from perhop.measures import fairness
 
 SCENARIO = """
 duration = "12s"
@@ -75,7 +75,7 @@ def test_the_delays_of_a_class_are_those_of_all_its_packets(engine: Literal["bat
     for name in ("one", "come", "rap"):
         (p99,) = flows["one_way_delay_p99_s"][flows["group"] == list(groups).index(name)]
         bins = groups[name]["transit_s"]
-        assert p99 == measures.histogram_quantile(
+        assert p99 == fairness.histogram_quantile(
             bins["edges"].tolist(), bins["counts"].tolist(), 0.99, bins["longest"].tolist()
         )
     voices = groups["voices"]["transit_s"]

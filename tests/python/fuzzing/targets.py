@@ -22,16 +22,16 @@ from hypothesis import strategies as st
 
 from perhop import _engine, routers
 from perhop.errors import PerhopError, ScenarioError
-from perhop.inputs import read_text
-from perhop.journal import ENDING, joined, pieces
-from perhop.live.metrics import endpoint
+from perhop.files.inputs import read_text
 from perhop.planning import document as planning
+from perhop.real_packets.metrics import endpoint
 from perhop.routers.model import How, Quantity, Unit
-from perhop.store import DirectoryStore, Entry, engine_digest, pack
-from perhop.sweep import plan, tuning
-from perhop.sweep.journal import Layout, Record, decode, encode
-from perhop.sweep.plan import Given, read_plan
-from perhop.sweep.tuning import read_tuning
+from perhop.stores.journal import ENDING, joined, pieces
+from perhop.stores.outcomes import DirectoryStore, Entry, engine_digest, pack
+from perhop.stores.sweep_journal import Layout, Record, decode, encode
+from perhop.sweeps import plan, tuning
+from perhop.sweeps.plan import Given, read_plan
+from perhop.sweeps.tuning import read_tuning
 
 T = TypeVar("T")
 

@@ -7,11 +7,12 @@ import json
 import pytest
 from tests.python.conftest import TWO_CLASSES
 
-from perhop import live, simulation
-from perhop.live import LiveResult
-from perhop.runs import Run
+from perhop import real_packets
+from perhop.measures.run import Run
+from perhop.real_packets import LiveResult
+from perhop.runs import simulate
 
-LACKS = live.available()
+LACKS = real_packets.available()
 needs_live = pytest.mark.skipif(LACKS is not None, reason=f"needs network namespaces: {LACKS}")
 
 LIVE = TWO_CLASSES.format(
@@ -37,6 +38,6 @@ def pretend(scenario: str, runs: int, *, seed: int = 100, spoilt: tuple[int, ...
         invalid = ["the machine slept"] if number in spoilt else []
         return json.dumps({"valid": not invalid, "invalid": invalid, "kernel": "6.1", "notes": []})
 
-    result = simulation.run(scenario, runs=runs, seed=seed)
+    result = simulate.run(scenario, runs=runs, seed=seed)
     made = tuple(Run(run.seed, {**run.raw, "live": live_record(run.seed)}) for run in result.runs)
     return LiveResult(result.scenario, made)

@@ -14,22 +14,24 @@ from tests.python.conftest import SMALL
 from tests.python.live.living import INVALID, LIVE, needs_live, pretend
 from tests.python.output.pages import check, titles
 
-from perhop import simulation
 from perhop.errors import PerhopError
-from perhop.live import report
-from perhop.live.equivalence import MARGINS, Comparison, Key, Margin, collect, directions, margins
-from perhop.live.explain import explain, otherwise, variations
-from perhop.live.report import Compared
-from perhop.output.numbers import shown
-from perhop.simulation import Result
-from perhop.statistics import paired_difference
+from perhop.real_packets import report
+from perhop.real_packets.equivalence import MARGINS, Comparison, Key, Margin, collect, directions, margins
+from perhop.real_packets.explain import explain, otherwise, variations
+from perhop.real_packets.report import Compared
+from perhop.runs import simulate
+from perhop.runs.result import Result
+from perhop.runs.simulate import run as simulated_run
+from perhop.scenario import reading
+from perhop.show.numbers import shown
+from perhop.statistics.intervals import paired_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.python.conftest import Finished
 
-    from perhop.live import LiveResult
+    from perhop.real_packets import LiveResult
 
     Perhop = Callable[..., Finished]
 
@@ -37,7 +39,7 @@ FASTER = broken(SMALL, 'rate = "2Mbps"', 'rate = "4Mbps"')
 
 
 def comparison(live: str = SMALL, *, runs: int = 8, spoilt: tuple[int, ...] = ()) -> Comparison:
-    return Comparison(simulation.run(SMALL, runs=20), pretend(live, runs, spoilt=spoilt), MARGINS)
+    return Comparison(simulate.run(SMALL, runs=20), pretend(live, runs, spoilt=spoilt), MARGINS)
 
 
 # ---------------------------------------------------------------- margins
@@ -88,7 +90,7 @@ def test_what_is_no_margin(text: str, said: str) -> None:
 
 
 def test_numbers_are_those_of_the_frames() -> None:
-    result = simulation.run(SMALL, runs=2)
+    result = simulate.run(SMALL, runs=2)
     samples = collect(result.runs)
     assert {key.name for key in samples} == {"gold", "best-effort", "bottleneck"}
     rates = result.flows.filter((pl.col("class") == "gold") & (pl.col("seed") == 2))["throughput_bps"]
@@ -106,7 +108,7 @@ def test_numbers_are_those_of_the_frames() -> None:
 
 def test_datagrams_have_a_one_way_delay() -> None:
     text = broken(SMALL, 'tcp = "newreno", packet = "1000B"', 'udp = "cbr", rate = "300kbps"')
-    samples = collect(simulation.run(text).runs)
+    samples = collect(simulate.run(text).runs)
     assert (
         samples[Key("class", "gold", "one-way-p99")][1] > samples[Key("class", "gold", "one-way")][1] > 0.012
     )
@@ -193,7 +195,7 @@ def test_numbers_read_as_those_of_run() -> None:
 
 def test_a_scenario_without_a_title_is_called_as_its_file() -> None:
     untitled = broken(SMALL, re.search("title = .*", SMALL)[0], "")  # type: ignore[index]
-    found = Comparison(simulation.run(untitled, runs=2), pretend(untitled, 2), MARGINS)
+    found = Comparison(simulate.run(untitled, runs=2), pretend(untitled, 2), MARGINS)
     assert report.text(Compared([found], ["small"])).startswith("small\n")
     assert "Scenario" not in report.text(Compared([found, found], ["small", "other"]))
     (content,) = json.loads(report.to_json(Compared([found], ["small"])))["scenarios"]
@@ -202,7 +204,7 @@ def test_a_scenario_without_a_title_is_called_as_its_file() -> None:
 
 def test_a_loss_has_a_color_only_where_packets_differ_in_it() -> None:
     plain = re.sub("profile = .*", "", SMALL)
-    found = Comparison(simulation.run(plain, runs=2), pretend(plain, 2), MARGINS)
+    found = Comparison(simulate.run(plain, runs=2), pretend(plain, 2), MARGINS)
     names = [line.key.text for line in found.lines]
     assert "gold: lost, %" in names
     assert not any("yellow" in name for name in names)
@@ -229,7 +231,7 @@ def test_the_sentences_of_two_scenarios_name_them(tmp_path: Path) -> None:
 
 def test_directions() -> None:
     first = comparison()
-    second = Comparison(simulation.run(FASTER, runs=20), pretend(FASTER, 8), MARGINS)
+    second = Comparison(simulate.run(FASTER, runs=20), pretend(FASTER, 8), MARGINS)
     found = {one.key: one for one in directions(first, second)}
     rate = found[Key("class", "best-effort", "throughput")]
     assert rate.agree is True
@@ -252,7 +254,7 @@ def test_directions() -> None:
 
 
 def test_variations_are_what_their_names_say() -> None:
-    canonical = simulation.canonical(LIVE)
+    canonical = reading.canonical(LIVE)
     found = {(one.where, one.id): json.loads(text) for one, text in variations(canonical)}
     assert found["live", "sack"]["live"]["sysctl"] == {"net.ipv4.tcp_sack": 0}
     assert found["live", "sack"]["flows"] == json.loads(canonical)["flows"]
@@ -265,7 +267,7 @@ def test_variations_are_what_their_names_say() -> None:
 
 def test_what_a_user_has_set_is_not_varied() -> None:
     text = broken(LIVE, "[live]", '[live]\nsysctl = { "net.ipv4.tcp_sack" = 1 }')
-    found = {(one.where, one.id) for one, _ in variations(simulation.canonical(text))}
+    found = {(one.where, one.id) for one, _ in variations(reading.canonical(text))}
     assert ("live", "sack") not in found
     assert ("live", "tlp") in found
 
@@ -275,27 +277,27 @@ def test_what_a_user_has_set_is_not_varied() -> None:
 )
 def test_rack_is_turned_off_where_linux_can(release: str, has: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.release", lambda: release)
-    found = {(one.where, one.id) for one, _ in variations(simulation.canonical(LIVE))}
+    found = {(one.where, one.id) for one, _ in variations(reading.canonical(LIVE))}
     assert (("live", "rack") in found) == has
 
 
 def test_without_tcp_there_is_nothing_to_vary() -> None:
     text = SMALL.replace('tcp = "newreno", packet = "1000B"', 'udp = "cbr", rate = "300kbps"')
-    assert variations(simulation.canonical(text)) == []
-    assert otherwise(simulation.canonical(text)) == []
+    assert variations(reading.canonical(text)) == []
+    assert otherwise(reading.canonical(text)) == []
 
 
 def test_what_the_kernel_does_otherwise_follows_the_scenario() -> None:
-    said = "\n".join(otherwise(simulation.canonical(LIVE)))
+    said = "\n".join(otherwise(reading.canonical(LIVE)))
     assert "Initial window: 10 segments; simulated: 1." in said
     assert "simulated: 1000 packets from the start." in said
     like = broken(LIVE, 'packet = "1000B"', 'packet = "1000B", initial-window = "10p", handshake = true')
     said = "\n".join(
-        otherwise(simulation.canonical(like.replace('packet = "1000B" }', 'initial-window = "10p" }')))
+        otherwise(reading.canonical(like.replace('packet = "1000B" }', 'initial-window = "10p" }')))
     )
     assert "Initial window" not in said
     cubic = broken(LIVE, 'start = "0s..200ms"', 'live = { congestion = "cubic" }')
-    assert "HyStart" in "\n".join(otherwise(simulation.canonical(cubic)))
+    assert "HyStart" in "\n".join(otherwise(reading.canonical(cubic)))
 
 
 def test_changes_are_against_what_was_compared() -> None:
@@ -305,7 +307,7 @@ def test_changes_are_against_what_was_compared() -> None:
 
     def simulate(text: str) -> Result:
         simulated.append(text)
-        return simulation.run(json.loads(text), runs=20)
+        return simulated_run(json.loads(text), runs=20)
 
     def live(text: str) -> LiveResult:
         lived.append(text)
@@ -413,13 +415,13 @@ def test_what_only_the_simulator_has_is_named_by_file_and_line(perhop: Perhop, t
 
 @pytest.mark.parametrize("name", ["live-rio", "live-rio-plus-out", "live-transfers", "live-users"])
 def test_the_examples_are_valid(name: str) -> None:
-    text = simulation.canonical(Path("examples") / f"{name}.toml")
+    text = reading.canonical(Path("examples") / f"{name}.toml")
     assert variations(text)
     assert otherwise(text)
 
 
 def test_linux_like_tcp_needs_fewer_words() -> None:
-    found = otherwise(simulation.canonical(LIVE.replace('tcp = "newreno"', 'tcp = "linux"')))
+    found = otherwise(reading.canonical(LIVE.replace('tcp = "newreno"', 'tcp = "linux"')))
     said = "\n".join(found)
     assert "Timeouts" not in said
     assert "Acknowledgements" not in said
@@ -429,10 +431,10 @@ def test_linux_like_tcp_needs_fewer_words() -> None:
     assert "Send buffer: grows up to the kernel's (tcp_wmem); simulated: 4.194304 MB." in said
     otherwise_linux = 'tcp = "linux", loss-detection = "duplicate-acks", pacing = "window"'
     plain = LIVE.replace('tcp = "newreno"', otherwise_linux)
-    said = "\n".join(otherwise(simulation.canonical(plain)))
+    said = "\n".join(otherwise(reading.canonical(plain)))
     assert "by ACKs alone" in said
     assert "by the rate of the window" in said
-    like = {one.id for one, _ in variations(simulation.canonical(LIVE)) if one.where == "simulated"}
+    like = {one.id for one, _ in variations(reading.canonical(LIVE)) if one.where == "simulated"}
     assert {"sack", "prr", "tlp", "timeouts", "linux"} <= like
 
 
@@ -443,7 +445,7 @@ def test_linux_like_tcp_has_the_kernels_congestion_control_where_it_is_simulated
     kernels: str, ours: str
 ) -> None:
     text = broken(LIVE, 'start = "0s..200ms"', f'live = {{ congestion = "{kernels}" }}')
-    varied = {one.id: json.loads(made) for one, made in variations(simulation.canonical(text))}
+    varied = {one.id: json.loads(made) for one, made in variations(reading.canonical(text))}
     flows = [flow for flow in varied["linux"]["flows"] if flow.get("live", {}).get("congestion") == kernels]
     assert [flow["transport"]["congestion"] for flow in flows] == [ours]
 
@@ -498,7 +500,7 @@ def test_no_loss_on_both_sides_is_equivalent_within_what_so_many_packets_show() 
         to = "b"
         transport = { udp = "cbr", rate = "100kbps" }
     """
-    simulated, live = simulation.run(text, runs=4), pretend(text, 4)
+    simulated, live = simulate.run(text, runs=4), pretend(text, 4)
     key = Key("class", "calls", "loss-yellow")
     verdicts = []
     for margin in (0.1, 1e-6):

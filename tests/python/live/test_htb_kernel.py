@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perhop import simulation
+from perhop.runs import simulate
 
 MEASURE = Path(__file__).parent / "htb_kernel.py"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "hierarchy.toml"
@@ -80,7 +80,7 @@ def of_perhop(active: tuple[str, ...]) -> dict[str, float]:
         }
         for name in active
     ]
-    (run,) = simulation.run(scenario, runs=1).runs
+    (run,) = simulate.run(scenario, runs=1).runs
     rates = [float(rate) for rate in run.raw["flows"]["throughput_bps"]]
     return dict(zip(active, rates, strict=True))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from perhop import simulation
+from perhop.scenario import reading
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not Path("/proc/sys/net/ipv4/tcp_rmem").exists(), reason="of Linux"
@@ -62,7 +62,7 @@ with (
 
 def preset() -> dict[str, Any]:
     """All keys of the preset."""
-    transport: dict[str, Any] = json.loads(simulation.canonical(SCENARIO))["flows"][0]["transport"]
+    transport: dict[str, Any] = json.loads(reading.canonical(SCENARIO))["flows"][0]["transport"]
     return transport
 
 

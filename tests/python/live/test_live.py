@@ -27,10 +27,11 @@ from tests.python.conftest import Finished
 from tests.python.live.living import INVALID, LIVE, needs_live
 
 import perhop as package
-from perhop import live, simulation
+from perhop import real_packets
 from perhop.errors import PerhopError
-from perhop.live.metrics import RunningStatistics, endpoint, serve
-from perhop.local_server import Patience
+from perhop.processes.local_server import Patience
+from perhop.real_packets.metrics import RunningStatistics, endpoint, serve
+from perhop.runs import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,7 +115,7 @@ from = "a"
 to = "b"
 transport = { tcp = "linux" }
 """
-    flows = {row["class"]: row for row in live.run(text).flows.iter_rows(named=True)}
+    flows = {row["class"]: row for row in real_packets.run(text).flows.iter_rows(named=True)}
     kernels = ("fast_retransmits", "ecn_reductions", "loss_events", "policed_green")
     assert {flows[name][of] for name in flows for of in kernels} == {None}
     of_tcp = ("acked_bps", "retransmitted_packets", "retransmission_ratio")
@@ -124,8 +125,8 @@ transport = { tcp = "linux" }
 
 @needs_live
 def test_packets_balance_and_starts_are_the_seed_s() -> None:
-    result = live.run(LIVE, seed=7)
-    simulated = simulation.run(LIVE, seed=7)
+    result = real_packets.run(LIVE, seed=7)
+    simulated = simulate.run(LIVE, seed=7)
     for run in (result.runs[0], simulated.runs[0]):
         for link in run.raw["links"]:
             dropped = sum(packets for packets in link["dropped"].values())
@@ -145,7 +146,7 @@ def test_packets_balance_and_starts_are_the_seed_s() -> None:
 @needs_live
 def test_a_small_bottleneck_is_full() -> None:
     text = broken(LIVE, 'duration = "2s"\nwarmup = "500ms"', 'duration = "6s"\nwarmup = "2s"')
-    result = live.run(
+    result = real_packets.run(
         broken(text, 'in = "10/30/0.02", total = "5/15/0.1"', 'in = "20/45/0.02", total = "15/40/0.1"')
     )
     if not result.valid:
@@ -160,7 +161,7 @@ def test_a_small_bottleneck_is_full() -> None:
 @pytest.mark.parametrize("device", ["tun", "packet"])
 @pytest.mark.parametrize("version", [4, 6])
 def test_both_versions_over_both_kinds_of_devices(version: int, device: Literal["tun", "packet"]) -> None:
-    result = live.run(broken(LIVE, "[live]", f"[live]\nip = {version}"), device=device)
+    result = real_packets.run(broken(LIVE, "[live]", f"[live]\nip = {version}"), device=device)
     assert min(result.flows["throughput_bps"].to_list()) > 0
     assert min(result.flows["mean_rtt_s"].to_list()) > 0.05, "two ways of 30 ms"
 
@@ -168,7 +169,7 @@ def test_both_versions_over_both_kinds_of_devices(version: int, device: Literal[
 @needs_live
 def test_what_limited_a_flow_is_the_kernel_s_own_account() -> None:
     shares = ["receiver_limited", "sender_limited", "congestion_limited", "recovering", "idle"]
-    (run,) = live.run(LIVE).runs
+    (run,) = real_packets.run(LIVE).runs
     flows = run.raw["flows"]
     assert sum(flows[name] for name in shares) == pytest.approx(np.ones(len(flows["idle"])))
     assert (flows["congestion_limited"] + flows["recovering"]).min() > 0.5, "a small bottleneck"
@@ -190,7 +191,7 @@ flows = [
 
 @needs_live
 def test_senders_that_are_perhop_s_own() -> None:
-    result = live.run(DATAGRAMS)
+    result = real_packets.run(DATAGRAMS)
     assert result.reports[0].findings["senders"] == ["perhop's own, over UDP"] * 3
     flows = {row["class"]: row for row in result.flows.iter_rows(named=True)}
     for flow in flows.values():
@@ -216,10 +217,10 @@ flows = [
 
 @needs_live
 def test_flows_complete_as_in_a_simulation() -> None:
-    done = live.run(SIZED)
+    done = real_packets.run(SIZED)
     if not done.valid:
         pytest.skip(f"this machine was too busy: {done.reports[0].findings['invalid']}")
-    both = (done, simulation.run(SIZED))
+    both = (done, simulate.run(SIZED))
     found, simulated = ({row["class"]: row for row in one.flows.iter_rows(named=True)} for one in both)
     for name in ("tcp", "udp", "rap", "tfrc"):
         assert found[name]["slowdown"] >= 1, name
@@ -267,10 +268,10 @@ arrivals = { list = [["100ms", "1B"], ["1s", "1896B"], ["1s", "1897B"], ["4900ms
 @needs_live
 @pytest.mark.parametrize("device", ["tun", "packet"])
 def test_flows_come_and_go_as_in_a_simulation(device: Literal["tun", "packet"]) -> None:
-    result = live.run(TRANSFERS, seed=3, device=device)
+    result = real_packets.run(TRANSFERS, seed=3, device=device)
     if not result.valid:
         pytest.skip(f"this machine was too busy: {result.reports[0].findings['invalid']}")
-    simulated = simulation.run(TRANSFERS, seed=3)
+    simulated = simulate.run(TRANSFERS, seed=3)
     found, drawn = (one.population_flows for one in (result, simulated))
     known = ["class", "started_s", "size_bytes", "idle_s"]
     assert found.select(known).equals(drawn.select(known))
@@ -296,7 +297,7 @@ def test_flows_come_and_go_as_in_a_simulation(device: Literal["tun", "packet"]) 
 
 @needs_live
 def test_flows_that_come_and_go_are_compared() -> None:
-    found = live.compare(TRANSFERS, runs=1, sim_runs=2)
+    found = real_packets.compare(TRANSFERS, runs=1, sim_runs=2)
     if not found.valid:
         pytest.skip(f"this machine was too busy: {found.live.reports[0].findings['invalid']}")
     text = {line.key.text for line in found.lines}
@@ -358,7 +359,7 @@ application = { model = "call" }
 @pytest.mark.parametrize("version", [4, 6])
 def test_users_do_as_in_a_simulation(version: int) -> None:
     text = USERS.replace("live = {", f"live = {{ ip = {version},")
-    result, simulated = live.run(text, seed=2), simulation.run(text, seed=2)
+    result, simulated = real_packets.run(text, seed=2), simulate.run(text, seed=2)
     if not result.valid:
         pytest.skip(f"this machine was too busy: {result.reports[0].findings['invalid']}")
     found, expected = (one.applications() for one in (result, simulated))
@@ -418,7 +419,7 @@ def test_games_are_refused_by_name(perhop: Perhop, scenario: Path) -> None:
 
 @needs_live
 def test_times_of_users_are_compared() -> None:
-    found = live.compare(USERS, runs=1, sim_runs=2)
+    found = real_packets.compare(USERS, runs=1, sim_runs=2)
     if not found.valid:
         pytest.skip(f"this machine was too busy: {found.live.reports[0].findings['invalid']}")
     text = {line.key.text for line in found.lines}
@@ -446,7 +447,7 @@ start = "0s"
 @needs_live
 @pytest.mark.parametrize("source", ["sender", "in-flight"])
 def test_window_control(source: str) -> None:
-    result = live.run(WINDOWS.replace("SOURCE", source))
+    result = real_packets.run(WINDOWS.replace("SOURCE", source))
     late = result.series.filter(result.series["time_s"] > 1.0)
     seen = late["seen_packets"].drop_nulls().to_list()
     assert 0 < sum(seen) / len(seen) < 1000
@@ -842,10 +843,10 @@ def test_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking(*_: object) -> Any:  # noqa: ANN401
         raise package._engine.LiveUnavailable("this kernel has no network namespaces")
 
-    monkeypatch.setattr("perhop.live.laboratory._ask", lacking)
-    assert live.available() == "this kernel has no network namespaces"
+    monkeypatch.setattr("perhop.real_packets.laboratory._ask", lacking)
+    assert real_packets.available() == "this kernel has no network namespaces"
     with pytest.raises(PerhopError, match="no runs on real packets here: this kernel has no network"):
-        live.run(LIVE)
+        real_packets.run(LIVE)
 
 
 NO_NAMESPACES = "echo 0 > /proc/sys/user/max_net_namespaces; exec "

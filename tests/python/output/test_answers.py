@@ -12,8 +12,8 @@ import pytest
 from tests.python.live.living import pretend
 from typer.testing import CliRunner
 
-from perhop.cli import app
-from perhop.output.table import CUT
+from perhop.commands.cli import app
+from perhop.show.table import CUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -246,7 +246,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "perhop.live.laboratory.run",
+        "perhop.real_packets.laboratory.run",
         lambda scenario, *, runs=1, seed=1, **_: pretend(scenario, runs, seed=seed + 100),
     )
 

@@ -12,9 +12,10 @@ import pytest
 from tests.python.replay import captures
 from typer.testing import CliRunner
 
-from perhop import catalog, terminal
-from perhop.cli import app
-from perhop.output import csv_columns, csv_tables
+from perhop.commands import terminal
+from perhop.commands.cli import app
+from perhop.measures import catalog
+from perhop.runs import csv_columns, csv_tables
 
 if TYPE_CHECKING:
     from typer.testing import Result as Ended

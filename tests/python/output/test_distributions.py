@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perhop.output import distributions
-from perhop.output.distributions import cdf_by_group, histogram_shares, over_time
-from perhop.output.plot import drawing
-from perhop.study import Axis, Plot, Row
+from perhop.show import distributions
+from perhop.show.declared import Axis, Plot, Row
+from perhop.show.distributions import cdf_by_group, histogram_shares, over_time
+from perhop.show.plot import drawing
 
 TEXTS: Any = {"id": "fct", "title": "Completion", "x_label": "time, s", "y_label": "fraction of transfers"}
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.python.output.test_report import outcome
 
-from perhop.output.drawers import MOST_DRAWERS, PICTURES_FOR_A_DRAWER, Drawers
-from perhop.output.report import StudyPart
-from perhop.output.writer import ReproductionReport
+from perhop.show.drawers import MOST_DRAWERS, PICTURES_FOR_A_DRAWER, Drawers
 from perhop.studies import STUDIES
+from perhop.studies.page import StudyPart
+from perhop.studies.writer import ReproductionReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

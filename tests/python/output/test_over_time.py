@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from perhop import _engine, simulation
-from perhop.cli import app
-from perhop.output import over_time
-from perhop.runs import Run
+from perhop import _engine
+from perhop.commands.cli import app
+from perhop.measures.run import Run
+from perhop.runs import over_time
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from typer.testing import Result as Ended
@@ -88,7 +89,7 @@ def test_a_terminal_has_a_line_of_blocks_for_each() -> None:
 
 
 def test_a_scenario_without_probes_is_sampled_and_has_the_same_results() -> None:
-    text = simulation.read(Path("two.toml")).text
+    text = reading.read(Path("two.toml")).text
     assert json.loads(over_time.sampled(text))["probes"] == {"interval": "20000000ns"}
     own = json.dumps({**json.loads(text), "probes": {"interval": "1s"}})
     assert over_time.sampled(own) == own
@@ -99,7 +100,7 @@ def test_a_scenario_without_probes_is_sampled_and_has_the_same_results() -> None
 
 def test_lines_are_of_the_first_run_and_bands_of_all() -> None:
     """A queue of 20 packets never shows more, however few runs there are; its line is that of a run."""
-    text = over_time.sampled(simulation.read(Path("two.toml")).text)
+    text = over_time.sampled(reading.read(Path("two.toml")).text)
     runs = [Run(seed, _engine.simulate(text, seed)) for seed in (1, 2, 3)]
     rows = dict(over_time.panels(runs))["queue, packets"]
     of_runs = [run.raw["series"]["links"]["line"]["queue_packets"] for run in runs]

@@ -23,32 +23,24 @@ from tests.python.output.test_report import plot, rows
 from tests.python.stores.faults import Crash, Fault, FaultyFileSystem, Kind
 
 import perhop
-from perhop import filesystem
 from perhop.errors import PerhopError
-from perhop.filesystem import FileSystem
-from perhop.output import numbers, summary, swap
-from perhop.output.figures import (
-    count,
-    estimate,
-    estimated,
-    figure,
-    interval,
-    percent,
-    quantity,
-    tick_labels,
-)
-from perhop.output.numbers import exact
-from perhop.output.plot import _sheet, caption, drawing
-from perhop.output.sheet import TEXT, styled
-from perhop.output.swap import earlier_plots
-from perhop.output.text import inline_markdown, label, markdown, printable
-from perhop.output.writer import write_run
-from perhop.study import Axis
+from perhop.files import filesystem, swap
+from perhop.files.filesystem import FileSystem
+from perhop.files.swap import earlier_plots
+from perhop.runs import summary
+from perhop.runs.report_files import write_run
+from perhop.show import numbers
+from perhop.show.declared import Axis
+from perhop.show.figures import count, estimate, estimated, figure, interval, percent, quantity, tick_labels
+from perhop.show.numbers import exact
+from perhop.show.plot import _sheet, caption, drawing
+from perhop.show.sheet import TEXT, styled
+from perhop.show.text import inline_markdown, label, markdown, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perhop.runs import Run
+    from perhop.measures.run import Run
 
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -15,14 +15,16 @@ import numpy as np
 import pytest
 from tests.python.output.pages import check
 
-from perhop.judging import Judgement
-from perhop.output.plot import _sheet, caption, drawing, figure
-from perhop.output.report import StudyPart, environment, reproduction_page
-from perhop.output.sheet import styled
-from perhop.output.writer import ReproductionReport
-from perhop.reproduction import Cell, StudyOutcome, by_paper
+from perhop.show.declared import Axis, Plot, Reference, Row, Table
+from perhop.show.page import environment
+from perhop.show.plot import _sheet, caption, drawing, figure
+from perhop.show.sheet import styled
+from perhop.statistics.judging import Judgement
 from perhop.studies import PAPERS, STUDIES
-from perhop.study import Axis, Claim, Note, Plot, Reference, Row, Sentence, Study, Table, Verdict
+from perhop.studies.page import StudyPart, reproduction_page
+from perhop.studies.reproduction import Cell, StudyOutcome, by_paper
+from perhop.studies.study import Claim, Note, Sentence, Study, Verdict
+from perhop.studies.writer import ReproductionReport
 
 SCHEMES = Axis("scheme", "Scheme", {"rio": "RIO", "rio-plus-out": "RI+O"})
 LEVELS = Axis("percent", "Subscription", {40: "40 %", 50: "50 %"})
@@ -229,8 +231,8 @@ def test_a_study_costs_the_same_after_many_others(tmp_path: Path, monkeypatch: p
         read_[0] += 1
         return json.loads(text)
 
-    monkeypatch.setattr("perhop.output.report.printable", printable)
-    monkeypatch.setattr("perhop.output.writer.json", SimpleNamespace(loads=loads))
+    monkeypatch.setattr("perhop.show.page.printable", printable)
+    monkeypatch.setattr("perhop.studies.writer.json", SimpleNamespace(loads=loads))
     made = replace(outcome(), study=replace(outcome().study, plots=[]))
     studies = [replace(made, study=replace(made.study, id=f"study-{n}")) for n in range(6)]
     report = ReproductionReport(tmp_path, "perhop reproduce", [one.study for one in studies])

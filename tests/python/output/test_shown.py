@@ -18,13 +18,15 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import perhop as package
-from perhop import PerhopError, simulation
-from perhop.output import limits, notebook
-from perhop.output.latex import escaped, latex_table
-from perhop.output.readable import Estimates, readable
-from perhop.output.run_page import drawn
-from perhop.output.sheet import to_png
-from perhop.output.summary import summarize, windows_over_time
+from perhop import PerhopError
+from perhop.runs import notebook, simulate
+from perhop.runs.page import drawn
+from perhop.runs.summary import summarize, windows_over_time
+from perhop.scenario import reading
+from perhop.show import limits
+from perhop.show.latex import escaped, latex_table
+from perhop.show.readable import Estimates, readable
+from perhop.show.sheet import to_png
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 EVIL = '<script>alert("&")</script>'
@@ -125,7 +127,7 @@ def test_a_table_of_a_scenario_shows_its_keys() -> None:
 
 @pytest.mark.parametrize("example", ["first", "office", "transfers", "queues"])
 def test_every_kind_of_table_of_a_scenario_can_be_shown(example: str) -> None:
-    checked = simulation.read(EXAMPLES / f"{example}.toml")
+    checked = reading.read(EXAMPLES / f"{example}.toml")
     flows = list(notebook._flows(json.loads(checked.text)))
     assert len({tuple(flow) for flow in flows}) == 1
     assert all(text for flow in flows for text in flow.values())
@@ -301,7 +303,7 @@ def test_a_column_is_explained_below_the_tables_that_have_it() -> None:
     def heads_and_counts(volume: str) -> tuple[str, str]:
         flow = {"name": "f", **ends, "volume": volume}
         found = summarize(
-            simulation.run({"duration": "2s", "links": {"up": link}, "flows": [flow]}, runs=1, seed=1)
+            simulate.run({"duration": "2s", "links": {"up": link}, "flows": [flow]}, runs=1, seed=1)
         )
         return " ".join(found.classes[0]), found.counted
 
@@ -319,7 +321,7 @@ def test_the_throughput_of_flows_that_come_and_go_says_of_which_time_it_is(hours
     link = {"from": "A", "to": "B", "rate": "9Mbps", "delay": "1ms", "queue": {"aqm": "codel"}}
     flows = {"name": "f", "from": "A", "to": "B", "transport": {"tcp": "linux"}, **hours}
     flows |= {"arrivals": {"rate": "9/s"}, "sizes": {"constant": "9kB"}}
-    result = simulation.run({"duration": "4s", "links": {"up": link}, "flows": [flows]}, runs=1, seed=1)
+    result = simulate.run({"duration": "4s", "links": {"up": link}, "flows": [flows]}, runs=1, seed=1)
     said = "is that of all of a class together, over the whole measured time"
     part = ", also before its `start` and after its `stop`." if hours else "."
     assert f"{said}{part}" in summarize(result).counted
@@ -327,7 +329,7 @@ def test_the_throughput_of_flows_that_come_and_go_says_of_which_time_it_is(hours
 
 def test_one_of_several_flows_was_limited() -> None:
     """The verb and the noun are those of the flows that were."""
-    group = simulation.run(_scenario("g"), runs=1, seed=1).runs[0].groups[0]
+    group = simulate.run(_scenario("g"), runs=1, seed=1).runs[0].groups[0]
     two = dataclasses.replace(group, count=2)
     one = limits._sentence(two, limits._ENDS[1], np.array([0.5]), np.array([2e4]))
     assert one.startswith("1 of 2 flows of g was limited by its sender's buffer, 20 kB, for 50 % of the time")

@@ -20,16 +20,17 @@ from tests.python.live.living import INVALID, LIVE, needs_live
 from typer.testing import CliRunner
 
 import perhop as package
-from perhop import simulation, terminal
-from perhop.cli import app
+from perhop.commands import terminal
+from perhop.commands.cli import app
 from perhop.errors import PerhopError
-from perhop.output.numbers import estimated, fixed, measured, short, significant
-from perhop.output.readable import readable
-from perhop.output.table import as_text, continued, pivot, prose, records
-from perhop.study import Axis, Row, Table
-from perhop.sweep.metrics import measure
-from perhop.sweep.plan import Given, read_plan
-from perhop.wording import counted
+from perhop.plurals import counted
+from perhop.runs import simulate
+from perhop.show.declared import Axis, Row, Table
+from perhop.show.numbers import estimated, fixed, measured, short, significant
+from perhop.show.readable import readable
+from perhop.show.table import as_text, continued, pivot, prose, records
+from perhop.sweeps.metrics import measure
+from perhop.sweeps.plan import Given, read_plan
 
 if TYPE_CHECKING:
     from typer.testing import Result as Ended
@@ -513,5 +514,5 @@ def test_numbers_as_readers_see_them() -> None:
 
 @pytest.mark.usefixtures("place")
 def test_profiles_are_shown_as_they_were_written() -> None:
-    rows: list[dict[str, Any]] = readable(simulation.run(MIXED).classes())
+    rows: list[dict[str, Any]] = readable(simulate.run(MIXED).classes())
     assert [row["profile, Mbit/s"] for row in rows] == ["0.333333", "best effort"]

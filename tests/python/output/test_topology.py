@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from matplotlib.patches import FancyBboxPatch
 
-from perhop.output.sheet import styled
-from perhop.output.text import label
-from perhop.output.topology import (
+from perhop.scenario.reading import canonical
+from perhop.show.sheet import styled
+from perhop.show.text import label
+from perhop.show.topology import (
     MOST_HOSTS,
     MOST_LINES,
     MOST_ROUTERS,
@@ -27,7 +28,6 @@ from perhop.output.topology import (
     queue_text,
     topology,
 )
-from perhop.simulation import canonical
 from perhop.studies import STUDIES
 
 LINKS = {

@@ -15,8 +15,8 @@ from perhop.errors import PerhopError
 from perhop.planning.growth import Bracket, Levels, Target, bracket, default_demands, demand_of, grown
 from perhop.planning.job import together
 from perhop.planning.verdicts import judge
-from perhop.sweep.companions import Gathered
-from perhop.sweep.metrics import simulate
+from perhop.stores.companions import Gathered
+from perhop.sweeps.metrics import simulate
 
 if TYPE_CHECKING:
     from pathlib import Path

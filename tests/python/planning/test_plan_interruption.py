@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.python.planning.planned import POLICED
 
-from perhop.sweep.store import SweepStore
+from perhop.stores.sweeps import SweepStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

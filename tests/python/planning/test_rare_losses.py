@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from perhop import simulation
 from perhop.planning.objectives import Subjects, parse
 from perhop.planning.verdicts import judge, score
-from perhop.sweep.companions import Gathered
-from perhop.sweep.metrics import names_of, simulate
-from perhop.sweep.run import widest
+from perhop.scenario import reading
+from perhop.stores.companions import Gathered
+from perhop.sweeps.metrics import names_of, simulate
+from perhop.sweeps.run import widest
 
 SCENARIO = """\
 duration = "12s"
@@ -38,7 +38,7 @@ PLANS, RUNS = 60, 8
 @cache
 def values() -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """The names of the measures, and their values: f64[runs, measures]."""
-    text = simulation.canonical(SCENARIO)
+    text = reading.canonical(SCENARIO)
     runs = [simulate(text, seed) for seed in range(PLANS * RUNS)]
     return runs[0].names, np.array([run.values for run in runs])
 
@@ -51,7 +51,7 @@ def gathered(first: int, runs: int) -> Gathered:
 
 def states(promise: float, runs: int) -> list[str]:
     """The verdicts of plans of so many runs each."""
-    text = simulation.canonical(SCENARIO)
+    text = reading.canonical(SCENARIO)
     objective = parse(f"loss of voice < {100 * promise:.6f} %", "plan.toml")
     bound = Subjects.of(text, names_of(text)).bind(objective, "plan.toml")
     return [
@@ -74,7 +74,7 @@ def test_many_runs_decide() -> None:
 
 
 def test_no_loss_ends_no_sweep_early_and_is_no_best_setting() -> None:
-    text = simulation.canonical(SCENARIO)
+    text = reading.canonical(SCENARIO)
     bound = Subjects.of(text, names_of(text)).bind(parse("loss of voice < 0.01 %", "plan.toml"), "plan.toml")
     without = 0
     for first in range(0, PLANS * RUNS, RUNS):

@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from perhop.observations import Observations, Queue
 from perhop.planning.job import together
 from perhop.planning.objectives import Bound, parse
 from perhop.planning.summary import what_would_tell
 from perhop.planning.verdicts import corrected, judge, score, smallest_margins
+from perhop.statistics.observations import Observations, Queue
 
 
 def bound(text: str, *metrics: str) -> Bound:

@@ -10,7 +10,7 @@ from perhop import Bytes, Meter, Probability
 
 if TYPE_CHECKING:
     from perhop._engine import Packet, Random
-    from perhop.plugins import Color
+    from perhop.blocks.plugins import Color
 
 SCALE = 8 * 10**9
 """Tokens of a byte: bits x 1e9, as the engine counts them, so that nothing is rounded."""

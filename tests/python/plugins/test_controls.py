@@ -15,7 +15,9 @@ from tests.python.plugins.controls import Dctcp, Faulty, FirstAcks, Owner, Pragu
 from tests.python.plugins.test_plugins import same
 
 import perhop
-from perhop import BlockError, PerhopError, ScenarioError, _engine, plugins, simulating
+from perhop import BlockError, PerhopError, ScenarioError, _engine
+from perhop.blocks import plugins
+from perhop.runs import one_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,7 +183,7 @@ def test_the_table_stands_under_congestion_and_says_what_the_class_needs() -> No
     def table_of(transport: dict[str, Any]) -> Any:  # noqa: ANN401
         table = scenario("reno")
         table["flows"][0]["transport"] = transport
-        return json.loads(perhop.simulation.canonical(table))["flows"][0]["transport"]
+        return json.loads(perhop.scenario.reading.canonical(table))["flows"][0]["transport"]
 
     expected = {
         "control": "python",
@@ -318,7 +320,7 @@ def test_a_package_registers_controls_by_entry_points(monkeypatch: pytest.Monkey
     monkeypatch.setattr(plugins, "_REGISTERED", {})
     (described,) = plugins.described()
     assert (described["name"], described["role"]) == ("packaged", "congestion-control")
-    table = json.loads(perhop.simulation.canonical(scenario("packaged")))
+    table = json.loads(perhop.scenario.reading.canonical(scenario("packaged")))
     assert table["flows"][0]["transport"]["congestion"]["class"] == f"{MODULE}:Reno"
     monkeypatch.setattr(
         metadata, "entry_points", lambda **_: [metadata.EntryPoint("reno", point.value, group)]
@@ -329,8 +331,8 @@ def test_a_package_registers_controls_by_entry_points(monkeypatch: pytest.Monkey
 
 
 def test_its_module_is_sent_along_and_it_runs_on_one_thread() -> None:
-    text = perhop.simulation.canonical(scenario(Reno()))
-    assert simulating.modules(text) == {MODULE}
+    text = perhop.scenario.reading.canonical(scenario(Reno()))
+    assert one_run.modules(text) == {MODULE}
     threads, why = _engine.threads_for(text, 4)
     assert (threads, why) == (1, "classes in Python run on one thread")
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perhop import plugins
-from perhop.imported import sources
+from perhop.blocks import plugins
+from perhop.blocks.imported import sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,7 +12,9 @@ from tests.python.plugins.profiles import Bucket, Dice, Faulty
 from tests.python.plugins.test_plugins import same
 
 import perhop
-from perhop import BlockError, PerhopError, ScenarioError, _engine, plugins, simulating
+from perhop import BlockError, PerhopError, ScenarioError, _engine
+from perhop.blocks import plugins
+from perhop.runs import one_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +98,9 @@ def test_a_run_with_meters_can_be_stepped_through_copied_and_restored() -> None:
 
 
 def test_the_table_has_the_keys_of_every_meter_and_those_of_the_class() -> None:
-    canonical = json.loads(perhop.simulation.canonical(scenario(Bucket(rate="1Mbps", burst="20kB", af=2))))
+    canonical = json.loads(
+        perhop.scenario.reading.canonical(scenario(Bucket(rate="1Mbps", burst="20kB", af=2)))
+    )
     assert canonical["flows"][0]["profile"] == {
         "marker": "python",
         "class": f"{MODULE}:Bucket",
@@ -106,8 +110,8 @@ def test_the_table_has_the_keys_of_every_meter_and_those_of_the_class() -> None:
         "burst": "20kB",
     }
     again = json.dumps(canonical)
-    assert json.loads(perhop.simulation.canonical(canonical)) == json.loads(again)
-    assert simulating.modules(perhop.simulation.canonical(canonical)) == {MODULE}
+    assert json.loads(perhop.scenario.reading.canonical(canonical)) == json.loads(again)
+    assert one_run.modules(perhop.scenario.reading.canonical(canonical)) == {MODULE}
 
 
 @pytest.mark.parametrize(

@@ -16,19 +16,10 @@ from tests.python.plugins import rules
 from tests.python.plugins.rules import Blue, Faulty, Sojourn, Tail
 
 import perhop
-from perhop import (
-    Bitrate,
-    BlockError,
-    Depth,
-    Duration,
-    PerhopError,
-    ScenarioError,
-    Verdict,
-    _engine,
-    plugins,
-    simulating,
-    simulation,
-)
+from perhop import Bitrate, BlockError, Depth, Duration, PerhopError, ScenarioError, Verdict, _engine
+from perhop.blocks import plugins
+from perhop.runs import extent, one_run
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +49,7 @@ def scenario(queue: object, **extra: object) -> dict[str, Any]:
 
 def queue_of(block: plugins.Block) -> Mapping[str, Any]:
     """The canonical table of a block."""
-    text = perhop.simulation.canonical(scenario(block.to_dict()))
+    text = perhop.scenario.reading.canonical(scenario(block.to_dict()))
     table: Mapping[str, Any] = json.loads(text)["links"]["l"]["queue"]
     return table
 
@@ -99,7 +90,7 @@ def test_its_packets_are_recorded_as_those_of_others(tmp_path: Any) -> None:  # 
 def test_a_rule_at_departure_runs_alike_on_both_engines_and_under_schedulers() -> None:
     rule = Sojourn(limit="60p", target="20ms").to_dict()
     wrapped = {"scheduler": "drr", "queues": [{"name": "all", "rule": rule}]}
-    batched, reference = (perhop.run(scenario(rule), engine=engine).runs[0] for engine in simulation.ENGINES)
+    batched, reference = (perhop.run(scenario(rule), engine=engine).runs[0] for engine in extent.ENGINES)
     (drr,) = perhop.run(scenario(wrapped)).runs
     assert same(batched.raw, reference.raw)
     assert np.sum(batched.link("l")["measured"]["dropped"]["target"]) > 3
@@ -227,7 +218,7 @@ def test_a_module_with_shared_state_is_refused_in_one_line(
     (tmp_path / "leaky_rule.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ScenarioError, match="create it in __post_init__") as refused:
-        simulation.canonical(scenario({"aqm": "leaky_rule:R"}))
+        reading.canonical(scenario({"aqm": "leaky_rule:R"}))
     assert "\n" not in str(refused.value)
 
 
@@ -339,13 +330,13 @@ def test_results_do_not_depend_on_the_number_of_jobs() -> None:
 
 def test_other_runs_go_to_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = []
-    real = simulating._elsewhere
+    real = one_run._elsewhere
 
     def counted(*arguments: Any) -> Any:  # noqa: ANN401
         elsewhere.append(arguments[1])
         return real(*arguments)
 
-    monkeypatch.setattr(simulating, "_elsewhere", counted)
+    monkeypatch.setattr(one_run, "_elsewhere", counted)
     perhop.run(scenario(Blue(limit="20p"), duration="20s"), runs=4, jobs=2)
     assert elsewhere
 
@@ -369,7 +360,7 @@ def test_results_that_are_kept_depend_on_the_source(tmp_path: Any, monkeypatch: 
     found = []
     for number, verdict in enumerate(("PASS", "DROP")):
         (tmp_path / f"source_{number}.py").write_text(text.format(verdict))
-        found.append(json.loads(perhop.simulation.canonical(scenario({"aqm": f"source_{number}:R"}))))
+        found.append(json.loads(perhop.scenario.reading.canonical(scenario({"aqm": f"source_{number}:R"}))))
     sources = [one["links"]["l"]["queue"]["source"] for one in found]
     assert sources[0] != sources[1]
     # An object that was read before the class changed is not run by another one.
@@ -419,7 +410,7 @@ def test_a_package_registers_classes_by_entry_points(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(plugins, "_REGISTERED", {})
     assert (
         queue_of(Tail())
-        == json.loads(perhop.simulation.canonical(scenario({"aqm": "packaged"})))["links"]["l"]["queue"]
+        == json.loads(perhop.scenario.reading.canonical(scenario({"aqm": "packaged"})))["links"]["l"]["queue"]
     )
     assert [block["name"] for block in plugins.described()] == ["packaged"]
     taken = metadata.EntryPoint("red", f"{MODULE}:Tail", plugins.GROUP)

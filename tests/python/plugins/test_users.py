@@ -15,7 +15,9 @@ from tests.python.plugins.test_plugins import same
 from tests.python.plugins.users import Browser, Client, Faulty
 
 import perhop
-from perhop import Action, BlockError, ScenarioError, _engine, plugins, simulating
+from perhop import Action, BlockError, ScenarioError, _engine
+from perhop.blocks import plugins
+from perhop.runs import one_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +80,7 @@ def test_requests_and_responses_in_python_are_the_compiled_ones_to_the_bit(keys:
 def test_a_user_can_have_several_connections() -> None:
     (run,) = perhop.run(scenario(Browser(think="50ms"))).runs
     assert measured(run)["responses"] > 100
-    table = json.loads(perhop.simulation.canonical(scenario(Browser())))["flows"][0]["application"]
+    table = json.loads(perhop.scenario.reading.canonical(scenario(Browser())))["flows"][0]["application"]
     assert table == {
         "model": "python",
         "class": f"{MODULE}:Browser",
@@ -87,7 +89,7 @@ def test_a_user_can_have_several_connections() -> None:
         "source": plugins.digest_of(Browser),
         "think": "100ms",
     }
-    named = json.loads(perhop.simulation.canonical(scenario({"model": f"{MODULE}:Browser"})))
+    named = json.loads(perhop.scenario.reading.canonical(scenario({"model": f"{MODULE}:Browser"})))
     assert named["flows"][0]["application"] == table
 
 
@@ -95,7 +97,10 @@ def test_every_mechanism_gets_the_same_users_and_jobs_change_nothing() -> None:
     table = scenario(Browser(), congestion=Reno())
     alone, together = (perhop.run(table, runs=4, jobs=jobs).runs for jobs in (1, 3))
     assert all(same(one.raw, other.raw) for one, other in zip(alone, together, strict=True))
-    assert simulating.modules(perhop.simulation.canonical(table)) == {MODULE, "tests.python.plugins.controls"}
+    assert one_run.modules(perhop.scenario.reading.canonical(table)) == {
+        MODULE,
+        "tests.python.plugins.controls",
+    }
 
 
 def test_the_batched_engine_refuses_users_with_the_reason() -> None:

@@ -10,7 +10,7 @@ from perhop import Action, Application, Bytes, Duration
 
 if TYPE_CHECKING:
     from perhop._engine import Random
-    from perhop.roles import Actions
+    from perhop.blocks.roles import Actions
 
 
 class Client(Application):

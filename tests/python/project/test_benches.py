@@ -18,8 +18,8 @@ from benches.peers.program import Packets, Program
 from benches.peers.settings import ROUND_TRIPS_S, SETTINGS, Setting
 
 from perhop import _engine
-from perhop.statistics import Estimate
-from perhop.sweep.tune import Trial
+from perhop.statistics.intervals import Estimate
+from perhop.sweeps.tune import Trial
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools.dictionary import of_router, of_schema, quoted
 
-from perhop import blocks
+from perhop.blocks import catalogue
 
 ROOT = Path(__file__).parents[3]
 DICTIONARY = ROOT / "fuzz" / "dictionaries" / "toml.dict"
@@ -17,7 +17,7 @@ def test_every_block_and_the_routers_keys_are_words() -> None:
     lines = DICTIONARY.read_text(encoding="ascii").splitlines()
     words = {line for line in lines if not line.startswith("#")}
     assert all(re.fullmatch(r'"([^"\\]|\\"|\\\\|\\x[0-9a-f]{2})+"', word) for word in words)
-    names = {block["name"] for block in blocks.registered()}
+    names = {block["name"] for block in catalogue.registered()}
     keys = {"meters", "peak-burst", "ecn-backoff", "metrics-hosts", "queue-length", "icmpv6", "unmatched"}
     assert {f'"{word}"' for word in names | keys} <= words
 

@@ -19,8 +19,8 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from tests.python.processes import router_binary
 
-from perhop import simulation
 from perhop.routers import Answers, Source, exported, imported
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,7 +160,7 @@ def test_the_topology_names_files_images_and_interfaces_that_there_are() -> None
 def test_the_lab_s_router_is_what_is_exported_of_the_example() -> None:
     name = "branch.cfg"
     source = Source([(name, (ROOT / "examples" / name).read_bytes())])
-    scenario = simulation.canonical(imported(source, Answers(packet_size=1000.0)).toml)
+    scenario = reading.canonical(imported(source, Answers(packet_size=1000.0)).toml)
     done = exported(scenario, "branch.toml", "perhop-router", devices="eth1,eth2")
     ours = tomllib.loads((LAB.parent / "branch-router.toml").read_text(encoding="utf-8"))
     assert ours.pop("metrics") == "127.0.0.1:9477"

@@ -17,8 +17,10 @@ import polars as pl
 import pytest
 
 import perhop
-from perhop import _engine, filesystem, recording
+from perhop import _engine
 from perhop.errors import PerhopError
+from perhop.files import filesystem
+from perhop.runs import recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

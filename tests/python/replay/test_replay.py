@@ -18,6 +18,7 @@ from tests.python.replay.captures import Packet, pcap, poisson
 
 import perhop as package
 from perhop import Codel, PerhopError, ScenarioError, TokenBucket
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,7 +229,7 @@ def test_a_scenario_says_what_it_leaves_out_of_a_capture(tmp_path: Path) -> None
         'replay = "wrong.pcap"\n',
         encoding="utf-8",
     )
-    notices = package.simulation.read(scenario).notices
+    notices = reading.read(scenario).notices
     said = "flows[0].replay: wrong.pcap: left out: 1 with a wrong IPv4 checksum, of 5 packets"
     assert [notice for notice in notices if notice.endswith(said)]
 

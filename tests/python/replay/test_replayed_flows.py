@@ -11,8 +11,8 @@ import pytest
 from tests.python.replay.captures import Packet, pcap
 
 import perhop as package
-from perhop.output.summary import summarize
-from perhop.traces import traces
+from perhop.runs.summary import summarize
+from perhop.scenario.traces import traces
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import perhop
-from perhop import simulation
 from perhop.errors import PerhopWarning
 from perhop.routers import Answers, Source, imported
 from perhop.routers.model import How, Quantity, Unit
+from perhop.scenario import reading
 
 CONFIGURATIONS = Path(__file__).parent / "configurations"
 PORTS = {
@@ -84,7 +84,7 @@ def of_text(text: str, name: str = "router.cfg", **answers: Any) -> Brought:  # 
     choice = {key: given.pop(key) for key in ("dialect", "interface") if key in given}
     source = Source([(name, text.encode())])
     done = imported(source, Answers(**given), **choice)
-    simulation.canonical(done.toml)
+    reading.canonical(done.toml)
     scenario = tomllib.loads(done.toml)
     (link,) = scenario["links"].values()
     warnings = [(finding.code, finding.line) for finding in done.findings]

@@ -9,8 +9,8 @@ import pytest
 from tests.python.routers.importing import Brought, buffer, of_text
 
 import perhop
-from perhop import simulation
 from perhop.routers import Answers, Source, exported, imported
+from perhop.scenario import reading
 
 CEILING, LINK = 10.0, 100.0
 EF, AF11, BE = 46, 10, 0
@@ -222,7 +222,7 @@ def test_any_classes_get_what_a_fluid_does(seed: int) -> None:
 @pytest.mark.parametrize("dialect", ["ios", "junos", "tc"])
 @pytest.mark.parametrize("name", ["eos strict", "eos sharing"])
 def test_a_ceiling_that_is_exported_is_one_there(name: str, dialect: str) -> None:
-    text = exported(simulation.canonical(brought_toml(name)), "x.toml", dialect).text
+    text = exported(reading.canonical(brought_toml(name)), "x.toml", dialect).text
     back = of_text(text, dialect=dialect, link_rate=LINK * 1e6, buffer=buffer(2e5))
     assert back.carried({EF: 50.0})[EF] == pytest.approx(CEILING, rel=0.02)
     offered = {EF: 50.0, AF11: 90.0, BE: 90.0}

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.python.routers.importing import CONFIGURATIONS, PORTS, buffer
 
-from perhop import simulation
 from perhop.errors import PerhopError
 from perhop.routers import Answers, Exported, Source, exported, imported
+from perhop.scenario import reading
 
 ANSWERS = Answers(1e9, 1000.0, buffer(1e6), {}, lenient=True)
 HEAD = """\
@@ -38,12 +38,12 @@ transport = { udp = "cbr", rate = "1Mbps", packet = "1kB" }
 
 def written(table: str, dialect: str = "ios", **options: Any) -> Exported:  # noqa: ANN401 - of several types
     """The export of a link with this queue."""
-    return exported(simulation.canonical(HEAD + table + FLOW), "x.toml", dialect, **options)
+    return exported(reading.canonical(HEAD + table + FLOW), "x.toml", dialect, **options)
 
 
 def link(toml: str) -> dict[str, Any]:
     """The only link of a scenario, with every default."""
-    (found,) = json.loads(simulation.canonical(toml))["links"].values()
+    (found,) = json.loads(reading.canonical(toml))["links"].values()
     return dict(found)
 
 
@@ -259,7 +259,7 @@ def test_a_faster_interface_is_shaped_to_the_link() -> None:
 def test_links_are_chosen_by_name() -> None:
     two = HEAD + EDGE + '[links.lan]\nfrom = "b"\nto = "a"\nrate = "1Gbps"\ndelay = "1ms"\n'
     two += '[links.lan.queue]\naqm = "drop-tail"\nlimit = "50p"\n' + FLOW
-    text = simulation.canonical(two)
+    text = reading.canonical(two)
     with pytest.raises(PerhopError, match="several links have queues; choose one with --link: lan, wan"):
         exported(text, "x.toml", "ios")
     with pytest.raises(PerhopError, match="--link man: there is no such link"):
@@ -289,7 +289,7 @@ def test_a_curve_that_no_codepoint_gets_is_not_lost_silently(dialect: str) -> No
         'transport = { tcp = "newreno" }\n'
         for name, code, color in (("g", 8, "green"), ("y", 16, "yellow"))
     )
-    text = simulation.canonical(HEAD + LOST + flows)
+    text = reading.canonical(HEAD + LOST + flows)
     with pytest.raises(PerhopError, match=r"queues\[0\].rule.red: no codepoint of the queue has this color"):
         exported(text, "x.toml", dialect)
     done = exported(text, "x.toml", dialect, lenient=True)
@@ -298,7 +298,7 @@ def test_a_curve_that_no_codepoint_gets_is_not_lost_silently(dialect: str) -> No
     # The colors of packets that a meter takes do not come from flows.
     metered = 'profile = { marker = "token-bucket", rate = "1Mbps", burst = "9kB", af = 1, out = "mark" }\n'
     metered = f'[[links.wan.meters]]\nname = "m"\nmatch = {{ dscp = [8, 16] }}\n{metered}'
-    done = exported(simulation.canonical(HEAD + LOST + metered + flows), "x.toml", dialect, lenient=True)
+    done = exported(reading.canonical(HEAD + LOST + metered + flows), "x.toml", dialect, lenient=True)
     lost = {r.place.rpartition(".")[2] for r in done.remarks if "has this color" in r.text}
     assert lost == {"yellow", "red"}
 
@@ -327,7 +327,7 @@ TOPOLOGY = "[topology]\nchain = 3\nlink = { rate = '1Mbps', delay = '1ms' }\n"
 
 
 def test_links_of_a_topology_are_links() -> None:
-    text = simulation.canonical(EXAMPLES[0].parent / "network.toml")
+    text = reading.canonical(EXAMPLES[0].parent / "network.toml")
     with pytest.raises(PerhopError, match=r"choose one with --link: core1--core2, .* and 59 more"):
         exported(text, "x.toml", "ios")
     with pytest.raises(
@@ -339,7 +339,7 @@ def test_links_of_a_topology_are_links() -> None:
     bare = HEAD.partition("[links.wan]")[0] + TOPOLOGY
     flow = FLOW.replace('"a"', '"r1"').replace('"b"', '"r3"')
     with pytest.raises(PerhopError, match=r"no link has a queue; give \[topology.link\] or a tier one"):
-        exported(simulation.canonical(bare + flow), "x.toml", "ios")
+        exported(reading.canonical(bare + flow), "x.toml", "ios")
 
 
 WRITTEN = [path for path in sorted(CONFIGURATIONS.glob("ios-*")) if path.name != "ios-nested.cfg"]
@@ -349,7 +349,7 @@ WRITTEN = [path for path in sorted(CONFIGURATIONS.glob("ios-*")) if path.name !=
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
 def test_import_reads_what_was_exported(path: Path) -> None:
     toml = imported(Source([(path.name, path.read_bytes())]), ANSWERS).toml
-    done = exported(simulation.canonical(toml), path.name, "ios")
+    done = exported(reading.canonical(toml), path.name, "ios")
     assert not [r for r in done.remarks if r.kind == "rounded"]
     ours, given = read_back(done), link(toml)
     if path.name == "ios-police.cfg":  # policers of arriving packets are a port of their own
@@ -382,9 +382,9 @@ OTHERS = sorted(
 @pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.name)
 def test_a_second_export_changes_nothing(path: Path) -> None:
     toml = imported(Source([(path.name, path.read_bytes())]), ANSWERS, interface=PORTS.get(path.name)).toml
-    first = exported(simulation.canonical(toml), path.name, "ios", lenient=True)
+    first = exported(reading.canonical(toml), path.name, "ios", lenient=True)
     again = imported(Source([("x.cfg", first.text.encode())]), ANSWERS, dialect="ios").toml
-    second = exported(simulation.canonical(again), path.name, "ios", lenient=True)
+    second = exported(reading.canonical(again), path.name, "ios", lenient=True)
     one, other = ([line for line in e.text.splitlines() if line[0] != "!"] for e in (first, second))
     lost = [r for r in first.remarks if r.kind == "left out" or "keep the device's own" in r.text]
     assert one == other or lost
@@ -395,7 +395,7 @@ def test_every_link_of_the_examples_is_written_or_refused_in_one_line() -> None:
     written_links, refused = 0, 0
     for path in EXAMPLES:
         try:
-            text = simulation.canonical(path)
+            text = reading.canonical(path)
         except PerhopError:  # examples/ has plans and configurations of perhop-router, too
             continue
         for name in json.loads(text).get("links") or {}:
@@ -552,7 +552,7 @@ def test_a_strict_class_with_a_ceiling_has_no_bandwidth() -> None:
     text += "      shape rate 10000 kbps\n   tx-queue 1\n      no priority\n      bandwidth percent 60\n"
     text += "   tx-queue 0\n      no priority\n      bandwidth percent 40\n"
     toml = imported(Source([("x", text.encode())]), Answers(buffer=buffer(1e6)), dialect="eos").toml
-    done = exported(simulation.canonical(toml), "x.toml", "ios")
+    done = exported(reading.canonical(toml), "x.toml", "ios")
     lines = done.text.splitlines()
     at = lines.index(" class 5")
     assert lines[at + 1 : at + 4] == [

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.python.routers.importing import CONFIGURATIONS, PORTS, buffer
 from tests.python.routers.test_export_ios import EDGE, EXAMPLES, FLOW, HEAD, link, written
 
-from perhop import simulation
 from perhop.errors import PerhopError
 from perhop.routers import Answers, Exported, Source, exported, imported
 from perhop.routers.curves import COLORS
+from perhop.scenario import reading
 
 EXACT = "weight = 1.0, wait = false, scale-by-size = false"
 """What a drop profile of Junos is like, as import reads it."""
@@ -232,7 +232,7 @@ TSW = '[[links.wan.meters]]\nname = "m"\nprofile = { marker = "tsw", rate = "1Mb
 
 def test_units_and_odd_names() -> None:
     text = (HEAD + STRICT + FLOW).replace("links.wan", 'links."ge-0/0/1.7"').replace('"RT"', '"best-effort"')
-    done = exported(simulation.canonical(text), "x.toml", "junos", shape=True)
+    done = exported(reading.canonical(text), "x.toml", "junos", shape=True)
     lines = body(done)
     at = lines.index("ge-0/0/1 {")
     assert lines[at + 1 : at + 4] == ["unit 7 {", "scheduler-map ge-0-0-1-7-MAP;", "shaping-rate 20m;"]
@@ -296,7 +296,7 @@ def test_every_link_of_the_examples_is_written_or_refused_in_one_line() -> None:
     found = 0
     for path in EXAMPLES:
         try:
-            text = simulation.canonical(path)
+            text = reading.canonical(path)
         except PerhopError:
             continue
         for name in json.loads(text).get("links") or {}:
@@ -368,12 +368,12 @@ def test_a_second_export_changes_nothing(path: Any) -> None:  # noqa: ANN401 - a
     answers = Answers(1e9, 1000.0, buffer(1e6), {}, lenient=True)
     toml = imported(Source([(path.name, path.read_bytes())]), answers, interface=PORTS.get(path.name)).toml
     try:
-        first = exported(simulation.canonical(toml), path.name, "junos", lenient=True)
+        first = exported(reading.canonical(toml), path.name, "junos", lenient=True)
     except PerhopError as error:
         assert "--to junos cannot express the scheduler" in str(error)  # noqa: PT017 - of a tree
         return
     again = imported(Source([("x.cfg", first.text.encode())]), answers, dialect="junos").toml
-    second = exported(simulation.canonical(again), path.name, "junos", lenient=True)
+    second = exported(reading.canonical(again), path.name, "junos", lenient=True)
     profiles = [
         [line for line in body(one) if "fill-level" in line or "probability" in line]
         for one in (first, second)

@@ -15,10 +15,10 @@ from tests.python.processes import router_binary
 from tests.python.routers.importing import CONFIGURATIONS
 from tests.python.routers.test_export_ios import ANSWERS, EXAMPLES, FLOW, HEAD, written
 
-from perhop import simulation
 from perhop.errors import PerhopError
 from perhop.routers import Exported, Source, exported, imported
 from perhop.routers.dialects.perhop_router.writer import checked_devices
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ def as_in_the_scenario(canonical: str, name: str, done: Exported) -> dict[str, A
         table["queue"] = config[side]["queue"]
         if table.get("meters"):
             table["meters"] = config[side]["meters"]
-    again = json.loads(simulation.canonical(scenario))
+    again = json.loads(reading.canonical(scenario))
     assert without_nothing(again) == without_nothing(json.loads(canonical))
     return config
 
@@ -147,7 +147,7 @@ def test_both_directions() -> None:
     ],
 )
 def test_colors_that_codepoints_do_not_say_are_classes(keys: dict[str, Any], classes: list[Any]) -> None:
-    text = simulation.canonical(HEAD + RIO + colored(**keys))
+    text = reading.canonical(HEAD + RIO + colored(**keys))
     config = tomllib.loads(exported(text, "x.toml", "perhop-router", devices="a,b").text)
     assert config.get("classes", []) == [
         {"name": name, "match": {"dscp": code}, "color": color, "dscp": code} for name, code, color in classes
@@ -156,7 +156,7 @@ def test_colors_that_codepoints_do_not_say_are_classes(keys: dict[str, Any], cla
 
 def test_a_codepoint_of_several_colors_is_told() -> None:
     flows = colored(dscp=46, color="green") + colored(dscp=46, color="red").replace('"f"', '"g"')
-    text = simulation.canonical(HEAD + RIO + flows)
+    text = reading.canonical(HEAD + RIO + flows)
     done = exported(text, "x.toml", "perhop-router", devices="a,b")
     said = "flows of codepoint EF have several colors; in the router it is yellow"
     assert said in [remark.text for remark in done.remarks]
@@ -166,7 +166,7 @@ def test_a_codepoint_of_several_colors_is_told() -> None:
 def test_what_the_wire_and_the_hosts_do_is_told() -> None:
     profile = {"marker": "token-bucket", "rate": "1Mbps", "burst": "10kB"}
     flow = FLOW + 'profile = { marker = "token-bucket", rate = "1Mbps", burst = "10kB" }\n'
-    text = simulation.canonical(HEAD + "loss = 0.01\n" + REVERSE + RIO + flow)
+    text = reading.canonical(HEAD + "loss = 0.01\n" + REVERSE + RIO + flow)
     assert json.loads(text)["flows"][0]["profile"] == profile
     done = exported(text, "x.toml", "perhop-router", shape=True)
     assert [(remark.kind, remark.place) for remark in done.remarks] == [
@@ -286,7 +286,7 @@ def links() -> list[tuple[str, str, str]]:
     texts = []
     for path in EXAMPLES:
         try:
-            texts.append((path.name, simulation.canonical(path)))
+            texts.append((path.name, reading.canonical(path)))
         except PerhopError:  # examples/ has plans and configurations of perhop-router, too
             continue
     for path in sorted(CONFIGURATIONS.iterdir()):
@@ -294,7 +294,7 @@ def links() -> list[tuple[str, str, str]]:
             toml = imported(Source([(path.name, path.read_bytes())]), ANSWERS).toml
         except PerhopError:  # several interfaces
             continue
-        texts.append((path.name, simulation.canonical(toml)))
+        texts.append((path.name, reading.canonical(toml)))
     return [
         (origin, text, name)
         for origin, text in texts

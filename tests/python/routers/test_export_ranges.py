@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.python.routers.importing import CONFIGURATIONS, PORTS, buffer
 from tests.python.routers.test_export_ios import EXAMPLES, FLOW, HEAD, written
 
-from perhop import simulation
 from perhop.errors import PerhopError
 from perhop.routers import Answers, Source, exported, imported
 from perhop.routers.dialects.cisco import ranges as ios
@@ -19,6 +18,7 @@ from perhop.routers.dialects.cisco.writer import MOST_NAME
 from perhop.routers.dialects.junos import ranges as junos
 from perhop.routers.dialects.tc import ranges as tc
 from perhop.routers.units import SHOWN
+from perhop.scenario import reading
 
 RANGES = {"ios": ios.RANGES, "junos": junos.RANGES, "tc": tc.RANGES}
 ANSWERS = Answers(1e9, 1000.0, buffer(1e6), {}, lenient=True)
@@ -67,12 +67,12 @@ def test_every_export_of_examples_and_configurations_is_within_them(dialect: str
     texts = []
     for path in EXAMPLES:
         try:
-            texts.append(simulation.canonical(path))
+            texts.append(reading.canonical(path))
         except PerhopError:  # examples/ has plans and configurations of perhop-router, too
             continue
     for path in sorted(CONFIGURATIONS.glob("*.*")):
         source = Source([(path.name, path.read_bytes())])
-        texts.append(simulation.canonical(imported(source, ANSWERS, interface=PORTS.get(path.name)).toml))
+        texts.append(reading.canonical(imported(source, ANSWERS, interface=PORTS.get(path.name)).toml))
     made = 0
     for text in texts:
         for name, table in (json.loads(text).get("links") or {}).items():
@@ -184,7 +184,7 @@ def test_extreme_values_are_fitted(  # noqa: PLR0917 - hypothesis gives them by 
     table = shape.replace("{{ WRED }}", "{{ " + curve.replace("{", "{{").replace("}", "}}") + " }}")
     text = HEAD.replace('"20Mbps"', f'"{rate}bps"') + table.format(limit=limit, **values) + FLOW
     try:
-        canonical = simulation.canonical(text)
+        canonical = reading.canonical(text)
     except PerhopError:  # such as a shaper whose burst is below a packet
         return
     done = exported(canonical, "x.toml", dialect, lenient=True, shape=True)
@@ -199,7 +199,7 @@ def test_long_names_are_shorter_words_of_their_own() -> None:
     for code, name in ((10, f"{long}-1"), (12, f"{long}-2")):
         table += f'[[{path}.queues]]\nname = "{name}"\nmatch = {{ dscp = {code} }}\nweight = 1\n{rest}'
     table += f'[[{path}.queues]]\nname = "rest"\nweight = 1\n{rest}'
-    done = exported(simulation.canonical(head + table + FLOW), "x.toml", "ios", shape=True)
+    done = exported(reading.canonical(head + table + FLOW), "x.toml", "ios", shape=True)
     check(done.text, "ios")
     maps = re.findall(r"class-map match-any (\S+)", done.text)
     assert maps == ["a-class-with-a-name-that-is-longer-than-", "a-class-with-a-name-that-is-longer-tha-2"]
@@ -234,7 +234,7 @@ limit = "64p"
 )
 def test_the_burst_of_a_priority_class(burst: str, line: str, said: list[str]) -> None:
     head = HEAD.replace("20Mbps", "1Gbps")
-    done = exported(simulation.canonical(head + PRIORITY.format(burst=burst) + FLOW), "x.toml", "ios")
+    done = exported(reading.canonical(head + PRIORITY.format(burst=burst) + FLOW), "x.toml", "ios")
     assert line in done.text.splitlines()
     rounded = [remark.text.partition(", off")[0] for remark in done.remarks if remark.kind == "rounded"]
     assert rounded == said
@@ -243,7 +243,7 @@ def test_the_burst_of_a_priority_class(burst: str, line: str, said: list[str]) -
 def test_a_rate_above_the_range_is_a_percentage() -> None:
     table = PRIORITY.format(burst="60MB").replace("300Mbps", "3Gbps")
     head = HEAD.replace("20Mbps", "10Gbps")
-    done = exported(simulation.canonical(head + table + FLOW), "x.toml", "ios")
+    done = exported(reading.canonical(head + table + FLOW), "x.toml", "ios")
     assert "  priority percent 30 2000000" in done.text.splitlines()
     assert ios.RANGES["priority"].most == 2e6
 
@@ -266,7 +266,7 @@ def test_more_codepoints_than_a_class_has_lines_for() -> None:
     rule = '[links.wan.queue]\naqm = "wred"\nlimit = "200p"\nweight = 0.015625\nwait = false\n'
     rule += f'profiles = [{{ match = {{ dscp = {codes} }}, curve = "5/9/0.5" }}, {{ curve = "20/40/0.1" }}]\n'
     with_flow = FLOW.replace("count = 1", f"count = 1\ndscp = {codes[8]}")
-    text = simulation.canonical(HEAD + rule + with_flow)
+    text = reading.canonical(HEAD + rule + with_flow)
     done = exported(text, "x.toml", "ios")
     # That of the flow is among them; the other curve is the device's own, and needs no lines.
     assert f"  random-detect dscp {codes[8]} 5 9 2" in done.text

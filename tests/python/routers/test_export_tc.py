@@ -11,9 +11,9 @@ from tests.python.routers.importing import CONFIGURATIONS, PORTS, buffer
 from tests.python.routers.test_export_ios import FLOW, HEAD, link, written
 from tests.python.routers.test_tc_kernel import shown
 
-from perhop import simulation
 from perhop.errors import PerhopError
 from perhop.routers import Answers, Exported, Source, exported, imported
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ def test_red_and_its_exponent() -> None:
 
 def simulation_link(table: str) -> str:
     """The link with every default, as JSON."""
-    return json.dumps(json.loads(simulation.canonical(HEAD + table + FLOW))["links"]["wan"])
+    return json.dumps(json.loads(reading.canonical(HEAD + table + FLOW))["links"]["wan"])
 
 
 def test_a_tree_comes_back() -> None:
@@ -192,7 +192,7 @@ def test_profiles_are_virtual_queues_and_come_back() -> None:
     rule += '{ match = { dscp = ["AF12", "AF13"] }, curve = "30kB/90kB/0.1" }, { curve = "20kB/60kB/0.2" }]'
     table = "[links.wan]\nqueue = { " + rule + " }\n"
     text = (HEAD + FLOW).replace("[links.wan]\n", table)
-    done = exported(simulation.canonical(text), "x.toml", "tc")
+    done = exported(reading.canonical(text), "x.toml", "tc")
     lines = commands(done)
     assert lines[0] == "qdisc add dev wan root handle 1: gred setup vqs 3 default 0 grio limit 300000"
     # The curve of all others has most codepoints; a packet without a filter is of virtual queue 0.
@@ -202,7 +202,7 @@ def test_profiles_are_virtual_queues_and_come_back() -> None:
         "0x28 0xfc classid :1", "0x30 0xfc classid :2", "0x38 0xfc classid :2",
     }  # fmt: skip
     assert any("counts its own packets" in r.text for r in done.remarks)
-    given = json.loads(simulation.canonical(text))["links"]["wan"]["queue"]
+    given = json.loads(reading.canonical(text))["links"]["wan"]["queue"]
     assert read_back(done)["queue"] == given
 
 
@@ -220,11 +220,11 @@ def test_the_second_pass_changes_nothing(name: str) -> None:
     answers = Answers(1e8, 1000.0, buffer(1e6), {}, lenient=True)
     source = Source([(name, (CONFIGURATIONS / name).read_bytes())])
     first = imported(source, answers, interface=PORTS.get(name)).toml
-    one = exported(simulation.canonical(first), "x", "tc", lenient=True)
+    one = exported(reading.canonical(first), "x", "tc", lenient=True)
     if "qdisc" not in one.text:
         pytest.skip("nothing of it can be written for tc")
     again = imported(Source([("x.sh", one.text.encode())]), answers, dialect="tc").toml
-    two = exported(simulation.canonical(again), "x", "tc", lenient=True)
+    two = exported(reading.canonical(again), "x", "tc", lenient=True)
     for word in ("class", "gred"):
         # Rates come back as weights, so averages idle at the link's rate; tc's own burst is 1600 B.
         kept = [

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from tests.python.routers.importing import Brought, of_file, of_text
 
-from perhop import run, simulation
+from perhop import run
 from perhop.routers import Answers, Source, exported, imported
+from perhop.scenario import reading
 
 TWO = """\
 class-map A
@@ -75,7 +76,7 @@ def test_a_shaper_above_the_link_has_no_effect() -> None:
 def test_ceilings_are_exported_and_read_back() -> None:
     text = TWO.format(a="4000", b="3000", shape="6000000 48000")
     toml = imported(Source([("x", text.encode())]), Answers(packet_size=1000.0)).toml
-    lines = exported(simulation.canonical(toml), "x", "ios").text
+    lines = exported(reading.canonical(toml), "x", "ios").text
     assert " class A\n  bandwidth 4000\n  shape average 6000000 48000 0\n" in lines
     assert of_text(lines, link_rate=1e7).link["queue"] == of_text(text, link_rate=1e7).link["queue"]
 

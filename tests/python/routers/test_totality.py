@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from perhop import simulation
 from perhop.errors import PerhopError
 from perhop.routers import READERS, Answers, Source, importing
 from perhop.routers.model import How, Quantity, Unit
 from perhop.routers.source import CODES
+from perhop.scenario.reading import canonical
 
 CONFIGURATIONS = sorted((Path(__file__).parent / "configurations").iterdir())
 ANSWERS = Answers(1e8, 1000.0, Quantity(1e6, Unit.BYTES, how=How.ASKED), {}, lenient=True)
@@ -37,7 +37,7 @@ def check(data: bytes, dialect: str) -> None:
             continue
         assert {finding.code for finding in done.findings} <= set(CODES)
         assert all(0 <= finding.line <= len(source.lines) for finding in done.findings)
-        simulation.canonical(done.toml)
+        canonical(done.toml)
 
 
 @pytest.mark.parametrize("dialect", READERS)

@@ -14,10 +14,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perhop import _engine, routers, simulation
+from perhop import _engine, routers
 from perhop.planning import document as planning
-from perhop.sweep.plan import Given, read_plan
-from perhop.sweep.tuning import read_tuning
+from perhop.scenario import reading
+from perhop.sweeps.plan import Given, read_plan
+from perhop.sweeps.tuning import read_tuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,18 +64,18 @@ def graph(edges: int, *, directed: bool) -> str:
 
 
 def scenario(text: str) -> Read:
-    return lambda: simulation.canonical(text)
+    return lambda: reading.canonical(text)
 
 
 def of_canonical(groups: int, read: Callable[[str, str], object]) -> Read:
-    text = simulation.canonical(ONE + flows(groups))
+    text = reading.canonical(ONE + flows(groups))
     return lambda: read(text, "a scenario")
 
 
 def of_file(folder: Path, name: str, text: str, toml: str) -> Read:
     (folder / name).write_text(text, encoding="utf-8")
     (folder / "named.toml").write_text(toml, encoding="utf-8")
-    return lambda: simulation.canonical(folder / "named.toml")
+    return lambda: reading.canonical(folder / "named.toml")
 
 
 def beside(folder: Path, groups: int, text: str, read: Callable[[Path], object]) -> Read:

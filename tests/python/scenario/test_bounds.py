@@ -11,6 +11,7 @@ from tests.python.cli.test_cli import refused
 
 import perhop as package
 from perhop import PerhopError
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +75,7 @@ def test_data_of_python_that_nests_too_deep_or_in_itself() -> None:
     itself["flows"] = [itself]
     for scenario in ({"duration": "1s", "flows": deep}, itself):
         with pytest.raises(PerhopError, match="too deep within each other, or in themselves"):
-            package.simulation.read(scenario)
+            reading.read(scenario)
     text = json.dumps({"duration": "1s"})[:-1] + ', "a": ' + "[" * 100 + "]" * 100 + "}"
     with pytest.raises(package.ScenarioError, match="objects and lists lie more than 80 deep"):
         package._engine.read_json(text, "s")

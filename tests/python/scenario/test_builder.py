@@ -10,7 +10,8 @@ import pytest
 
 import perhop
 from perhop import PerhopError, _engine, scenario
-from perhop.scenario import Access, Flow, Link, Probes, RioPlusOut, Scenario, Tcp, TokenBucket
+from perhop.scenario import builder
+from perhop.scenario.builder import Access, Flow, Link, Probes, RioPlusOut, Scenario, Tcp, TokenBucket
 
 FILE = """
 title = "Assured Service sold at 76 %"
@@ -167,7 +168,7 @@ def test_every_class_is_exported() -> None:
 
 
 def test_the_modules_example() -> None:
-    assert doctest.testmod(scenario).failed == 0
+    assert doctest.testmod(builder).failed == 0
 
 
 def test_the_schema_accepts_what_the_engine_accepts() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import perhop
 from perhop import Tcp, _engine
-from perhop.scenario import Cubic, Dctcp, Flow, Ledbat, Link, Prague, Reno, Scenario
-from perhop.sweep.paths import put
+from perhop.scenario.builder import Cubic, Dctcp, Flow, Ledbat, Link, Prague, Reno, Scenario
+from perhop.scenario.paths import put
 
 Ecn = Literal["off", "classic", "accurate", "l4s"] | None
 

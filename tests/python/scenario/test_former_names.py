@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from perhop import catalog
+from perhop.measures import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,10 +10,23 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import perhop
-from perhop import simulation
 from perhop.errors import PerhopError
-from perhop.scenario import DropTail, Flow, Htb, HtbClass, Link, Llq, LlqQueue, Match, Red, Scenario, Tcp, Wfq
-from perhop.scenario import SharingQueue as Share
+from perhop.runs import simulate
+from perhop.scenario.builder import (
+    DropTail,
+    Flow,
+    Htb,
+    HtbClass,
+    Link,
+    Llq,
+    LlqQueue,
+    Match,
+    Red,
+    Scenario,
+    Tcp,
+    Wfq,
+)
+from perhop.scenario.builder import SharingQueue as Share
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "hierarchy.toml"
 
@@ -53,7 +66,7 @@ def test_both_engines_run_a_tree_alike(scenario: Any) -> None:  # noqa: ANN401 -
 
 
 def test_classes_within_a_class_have_the_names_of_both() -> None:
-    (run,) = simulation.run(built(), runs=1).runs
+    (run,) = simulate.run(built(), runs=1).runs
     names = [entry["name"] for entry in run.raw["links"][0]["classes"]]
     assert names == ["guests", "office/voice", "office/data", "office/default"]
 

@@ -12,8 +12,9 @@ import pytest
 from tests.python.conftest import SMALL
 
 import perhop
-from perhop import ScenarioError, _engine, simulation
-from perhop.live import laboratory
+from perhop import ScenarioError, _engine
+from perhop.real_packets import laboratory
+from perhop.scenario import reading
 from perhop.studies import STUDIES
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def test_python_warns_once_in_each_call(divided: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         perhop.run(divided)
-        perhop.run(json.loads(simulation.canonical(divided)))
+        perhop.run(json.loads(reading.canonical(divided)))
     assert [entry.category for entry in caught] == [perhop.PerhopWarning] * 2
     first, second = (str(entry.message) for entry in caught)
     assert first.startswith(f"{divided}:14: {SAID}")
@@ -177,7 +178,7 @@ def test_marks_of_capable_flows_are_counted() -> None:
 
 def perhop_table() -> dict[str, object]:
     """`ECN` as plain data."""
-    checked = simulation.read('live = { sysctl = { "net.ipv4.tcp_ecn" = 1 } }\n' + ECN, real_packets=True)
+    checked = reading.read('live = { sysctl = { "net.ipv4.tcp_ecn" = 1 } }\n' + ECN, real_packets=True)
     table: dict[str, object] = json.loads(checked.text)
     return table
 
@@ -192,7 +193,7 @@ def test_on_real_packets_ecn_needs_a_kernel_that_asks_for_it(perhop: Perhop, tmp
     assert done.err.startswith("error: ecn.toml:9: links.bottleneck.queue.ecn: the kernel's TCP does not ask")
 
 
-@pytest.mark.parametrize("folder", ["examples", "explorer/gallery", "python/perhop/course/labs"])
+@pytest.mark.parametrize("folder", ["examples", "explorer/gallery", "python/perhop/coursework/labs"])
 def test_nothing_is_to_be_said_of_what_we_show(folder: str) -> None:
     """Examples, gallery and labs: none has a control of today in a window of 1998."""
     paths = [
@@ -200,7 +201,7 @@ def test_nothing_is_to_be_said_of_what_we_show(folder: str) -> None:
     ]
     assert len(paths) > 8
     for path in paths:
-        assert list(simulation.read(path).notices) == [], path
+        assert list(reading.read(path).notices) == [], path
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perhop import kinds, schemas
+from perhop.commands import schemas
 from perhop.errors import PerhopError, ScenarioError
 from perhop.planning import document as plans
-from perhop.sweep import plan, tuning
-from perhop.sweep.keys import Key, Table
-from perhop.sweep.plan import Given
+from perhop.scenario import file_kinds
+from perhop.scenario.keys import Key, Table
+from perhop.sweeps import plan, tuning
+from perhop.sweeps.plan import Given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -217,7 +218,7 @@ def test_examples_are_valid() -> None:
     found = dict.fromkeys(schemas.KINDS, 0)
     for path in sorted((ROOT / "examples").rglob("*.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        kind = kinds.kind_of(data)
+        kind = file_kinds.kind_of(data)
         if kind in found:  # others are of perhop-router
             validator(kind).validate(data)
             found[kind] += 1

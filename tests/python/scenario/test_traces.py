@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perhop import ScenarioError, run
-from perhop.output.summary import summarize
-from perhop.traces import traces
+from perhop.runs.summary import summarize
+from perhop.scenario.traces import traces
 
 if TYPE_CHECKING:
     from collections.abc import Callable

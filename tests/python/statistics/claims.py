@@ -28,19 +28,19 @@ from tests.python.live.living import pretend
 from tests.python.sweeps.running import quietly
 
 import perhop
-from perhop import simulation
-from perhop.live.equivalence import MARGINS, Comparison, Key, Margin, tested
-from perhop.observations import Observations
 from perhop.planning.job import gain
 from perhop.planning.objectives import Bound, parse
 from perhop.planning.verdicts import smallest_margins
-from perhop.sweep.choosing import Validated, choose
-from perhop.sweep.job import Swept, Workplace
-from perhop.sweep.plan import Point
-from perhop.sweep.report import answers
-from perhop.sweep.summary import PointSummary
-from perhop.sweep.tune import tune
-from perhop.sweep.tuning import Objective, read_tuning
+from perhop.real_packets.equivalence import MARGINS, Comparison, Key, Margin, tested
+from perhop.runs import simulate
+from perhop.statistics.observations import Observations
+from perhop.sweeps.choosing import Validated, choose
+from perhop.sweeps.job import Swept, Workplace
+from perhop.sweeps.plan import Point
+from perhop.sweeps.report import answers
+from perhop.sweeps.summary import PointSummary
+from perhop.sweeps.tune import tune
+from perhop.sweeps.tuning import Objective, read_tuning
 
 Values: TypeAlias = NDArray[np.float64]
 
@@ -279,7 +279,7 @@ def compared(
         ways: Of the probe in both.
         given: Margins, where they are not the defaults.
     """
-    simulated = simulation.run(scenario(ways[0]), runs=runs[0], seed=seed, jobs=1)
+    simulated = simulate.run(scenario(ways[0]), runs=runs[0], seed=seed, jobs=1)
     return Comparison(
         simulated, pretend(scenario(ways[1]), runs[1], seed=seed + runs[0]), {**MARGINS, **given}
     )
@@ -355,7 +355,7 @@ def of_samples(trials: int = TRIALS) -> Iterator[Row]:
 @cache
 def spread() -> float:
     """The standard deviation of the probe's mean delay over runs."""
-    many = simulation.run(SCENARIO, runs=1000, seed=1_000_000, jobs=2).flows
+    many = simulate.run(SCENARIO, runs=1000, seed=1_000_000, jobs=2).flows
     return float(np.std(many.filter(many["class"] == "probe")["one_way_delay_s"].to_numpy(), ddof=1))
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 import perhop as package
-from perhop import catalog
 from perhop.errors import ScenarioError
-from perhop.sweep.metrics import measure
+from perhop.measures import catalog
+from perhop.sweeps.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perhop.simulation import Result
+    from perhop.runs.result import Result
 
 Engine = Literal["batched", "reference"]
 ENGINES: tuple[Engine, ...] = ("batched", "reference")

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perhop as package
-from perhop import _engine, catalog
-from perhop.output.summary import summarize, to_json
-from perhop.output.table import MISSING
-from perhop.sweep.metrics import measure
+from perhop import _engine
+from perhop.measures import catalog
+from perhop.runs.summary import summarize, to_json
+from perhop.show.table import MISSING
+from perhop.sweeps.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

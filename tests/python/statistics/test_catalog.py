@@ -13,17 +13,19 @@ import pytest
 from typer.testing import CliRunner
 
 import perhop as package
-from perhop import _engine, catalog, finite_flows, outcome
-from perhop.cli import app
-from perhop.measures import histogram_quantile
-from perhop.output.readable import LEFT_OUT_FIRST, end_names, readable
-from perhop.output.summary import to_json
-from perhop.sweep.companions import Gathered, companions
-from perhop.sweep.metrics import measure
+from perhop import _engine
+from perhop.commands.cli import app
+from perhop.measures import catalog, finite_flows
+from perhop.measures.fairness import histogram_quantile
+from perhop.runs import outcome
+from perhop.runs.summary import to_json
+from perhop.show.readable import LEFT_OUT_FIRST, end_names, readable
+from perhop.stores.companions import Gathered, companions
+from perhop.sweeps.metrics import measure
 
 if TYPE_CHECKING:
-    from perhop.runs import Run
-    from perhop.simulation import Result
+    from perhop.measures.run import Run
+    from perhop.runs.result import Result
 
 SIZED = """\
 duration = "4s"

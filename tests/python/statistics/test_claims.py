@@ -21,12 +21,12 @@ from tests.python.statistics.claims import (
     plan_claims,
 )
 
-from perhop.live import equivalence
-from perhop.live.equivalence import between
-from perhop.observations import Observations
 from perhop.planning.objectives import Bound, parse
 from perhop.planning.verdicts import judge
-from perhop.statistics import welch
+from perhop.real_packets import equivalence
+from perhop.real_packets.equivalence import between
+from perhop.statistics.intervals import welch
+from perhop.statistics.observations import Observations
 
 if TYPE_CHECKING:
     from collections.abc import Callable

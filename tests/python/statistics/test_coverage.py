@@ -12,8 +12,9 @@ from tools.coverage import intervals, measuring, page
 from tools.coverage.settings import SETTINGS
 from tools.coverage.truth import Times, Truth, Waits
 
-from perhop import budget, simulation
-from perhop.durations import Durations
+from perhop.measures.durations import Durations
+from perhop.runs import budget, simulate
+from perhop.scenario import reading
 
 RUNS = budget.LADDER[-1]
 AMOUNT = measuring.Amount([RUNS], repetitions=25, most_runs=750, truth_from=750)
@@ -43,7 +44,7 @@ def test_every_scenario_can_be_run_in_both_settings() -> None:
     """There are ten scenarios, and the two settings of each differ in one value."""
     assert len(SETTINGS) == 10
     for setting in SETTINGS.values():
-        texts = [json.loads(simulation.canonical(one)) for one in (setting.text, setting.other)]
+        texts = [json.loads(reading.canonical(one)) for one in (setting.text, setting.other)]
         assert texts[0] != texts[1]
         assert {**texts[0], "links": None} == {**texts[1], "links": None}
 
@@ -77,7 +78,7 @@ def test_the_true_percentile_of_times_is_that_by_the_product_limit() -> None:
 def test_true_values_are_of_all_runs_together() -> None:
     """A share by packets, a mean by runs, a difference on the same seeds; what never varies has none."""
     setting = SETTINGS["lock-out"]
-    results = [simulation.run(text, runs=6) for text in (setting.text, setting.other)]
+    results = [simulate.run(text, runs=6) for text in (setting.text, setting.other)]
     truths = [Truth(result.scenario) for result in results]
     for truth, result in zip(truths, results, strict=True):
         truth.add(result.runs[:4])

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import perhop
-from perhop import observing
-from perhop.durations import Durations
-from perhop.observations import Distribution, Observations, paired, pooled
-from perhop.output.summary import summarize
-from perhop.sweep import companions
-from perhop.sweep.metrics import measure
+from perhop.measures.durations import Durations
+from perhop.runs import observing
+from perhop.runs.summary import summarize
+from perhop.statistics.observations import Distribution, Observations, paired, pooled
+from perhop.stores import companions
+from perhop.sweeps.metrics import measure
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perhop.judging import (
+from perhop.statistics.intervals import MOST_RUNS, Estimate, estimate, runs_to_exclude
+from perhop.statistics.judging import (
     Check,
     above,
     all_of,
@@ -23,7 +24,6 @@ from perhop.judging import (
     opposite,
     within,
 )
-from perhop.statistics import MOST_RUNS, Estimate, estimate, runs_to_exclude
 
 # Mean 2, standard deviation 1: half width 3.182 * 1 / sqrt(4) = 1.591 for four runs.
 FOUR = estimate([1.0, 1.0, 3.0, 3.0])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from perhop.measures import (
+from perhop.measures.fairness import (
     differentiation,
     differentiation_by_rtt,
     fairness,

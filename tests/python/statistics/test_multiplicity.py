@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perhop.multiplicity import (
+from perhop.statistics.intervals import Estimate, estimate
+from perhop.statistics.multiplicity import (
     difference,
     exceeds,
     family,
@@ -21,8 +22,7 @@ from perhop.multiplicity import (
     studentized_range_cdf,
     studentized_range_quantile,
 )
-from perhop.observations import Observations
-from perhop.statistics import Estimate, estimate
+from perhop.statistics.observations import Observations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

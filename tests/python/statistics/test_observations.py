@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from perhop import observing
-from perhop.observations import Distribution, Observations, Queue, paired, pooled
+from perhop.runs import observing
+from perhop.statistics.observations import Distribution, Observations, Queue, paired, pooled
 
 
 def of(*values: float) -> Distribution:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from perhop._engine import beta_quantile
-from perhop.proportions import NORMAL, clustering_of, effective_trials, interval, proportion
+from perhop.statistics.proportions import NORMAL, clustering_of, effective_trials, interval, proportion
 
 
 @pytest.mark.parametrize(("a", "b", "p"), [(1.0, 22000.0, 0.975), (3.5, 1e4, 0.025), (40.0, 3.0, 0.5)])

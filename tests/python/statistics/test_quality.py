@@ -10,8 +10,8 @@ import pytest
 
 import perhop
 from perhop import PerhopError
-from perhop.emodel import rated
-from perhop.quality import (
+from perhop.measures.emodel import rated
+from perhop.runs.quality import (
     BASE_RATING,
     CODECS,
     call_summary,
@@ -22,8 +22,8 @@ from perhop.quality import (
     opinion_score,
     rating,
 )
-from perhop.sweep.companions import Gathered, companions, with_companions
-from perhop.sweep.metrics import measure
+from perhop.stores.companions import Gathered, companions, with_companions
+from perhop.sweeps.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

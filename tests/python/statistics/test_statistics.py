@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from perhop._engine import student_t_cdf, student_t_quantile
-from perhop.statistics import (
+from perhop.statistics.intervals import (
     MOST_RUNS,
     Difference,
     Estimate,

@@ -40,7 +40,7 @@ def scenario(queue: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("engine", ["reference", "batched"])
-def test_stops_change_nothing(engine: perhop.simulation.Engine) -> None:
+def test_stops_change_nothing(engine: perhop.runs.extent.Engine) -> None:
     unbroken = perhop.run(scenario(BLUE), runs=1, engine=engine)
     simulation = perhop.Simulation(scenario(BLUE), seed=1, engine=engine)
     for stop in (0.2, 0.2001, 1, 3.7, 5):

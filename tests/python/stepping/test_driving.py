@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import perhop
-from perhop import blocks, driving
+from perhop.blocks import catalogue
 from perhop.errors import PerhopError
+from perhop.stepping import driving
 
 ROOT = Path(__file__).parents[3]
 RED = perhop.Red(thresholds="5/15/0.1", weight=0.25, limit="60p")
@@ -166,7 +167,7 @@ def ordinary(role: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("role", ["aqm", "scheduler", "meter"])
 def test_every_registered_block_can_be_driven(role: str) -> None:
     tables = ordinary(role)
-    registered = {block["name"] for block in blocks.registered() if block["role"] == role}
+    registered = {block["name"] for block in catalogue.registered() if block["role"] == role}
     assert {next(iter(table.values())) for table in tables} >= registered - {"python"}
     for table in tables:
         one = perhop.drive(table, rate="8Mbps")
@@ -218,7 +219,7 @@ def test_wrong_input_is_refused_in_one_line() -> None:
         ({"at": "5ms", "path": 2**32}, "path is a whole number from 0 to 4294967295"),
         ({"at": "5ms", "contracted_bps": 1.5}, "contracted_bps is a whole number"),
         ({"at": "5ms", "rate": 10}, "unknown field `rate`"),
-        ({"at": "5ms", "packet": "big"}, "give a perhop.driving.Packet"),
+        ({"at": "5ms", "packet": "big"}, "give a perhop.Packet"),
         ({"at": "soon"}, "at"),
     ]:
         with pytest.raises(PerhopError, match=message):

@@ -10,12 +10,12 @@ import pytest
 from tests.python.stepping.test_stepping import same
 
 import perhop
-from perhop import changing
 from perhop.errors import PerhopError
-from perhop.sweep import paths
+from perhop.scenario import paths
+from perhop.stepping import changing
 
 if TYPE_CHECKING:
-    from perhop.simulation import Engine
+    from perhop.runs.extent import Engine
 
 RULE = {"aqm": "drop-tail", "limit": "40p"}
 RED = {"aqm": "red", "thresholds": "5/15/0.1", "limit": "40p"}
@@ -127,7 +127,7 @@ def settable(table: dict[str, Any]) -> list[tuple[str, Any]]:
 )
 def test_a_value_that_is_set_to_what_it_was_changes_nothing(queue: str, marker: str, engine: Engine) -> None:
     table = scenario(QUEUES[queue], marker)
-    canonical = json.loads(perhop.simulation.canonical(table))
+    canonical = json.loads(perhop.scenario.reading.canonical(table))
     whole = perhop.run(table, seed=5, engine=engine)
     sim = perhop.Simulation(table, seed=5, engine=engine).run_until("1.5s")
     tried = settable(canonical)
@@ -166,7 +166,7 @@ def test_what_is_set_at_the_start_is_what_the_scenario_says_on_both_engines(
     queue: str, changes: dict[str, Any]
 ) -> None:
     table = scenario(QUEUES[queue])
-    other = json.loads(perhop.simulation.canonical(table))
+    other = json.loads(perhop.scenario.reading.canonical(table))
     changed = {f"links.l.queue.{path}": value for path, value in changes.items()}
     for path, value in changed.items():
         paths.put(other, path, value, "")
@@ -179,7 +179,7 @@ def test_what_is_set_at_the_start_is_what_the_scenario_says_on_both_engines(
 @pytest.mark.parametrize("marker", METERS)
 def test_the_rate_of_a_profile_that_is_set_at_the_start_is_the_scenarios(marker: str) -> None:
     table = scenario(RED, marker)
-    other = json.loads(perhop.simulation.canonical(table))
+    other = json.loads(perhop.scenario.reading.canonical(table))
     changed: dict[str, Any] = {
         "flows.gold.profile.rate": "800kbps",
         "profiles.shared.rate": "600kbps",

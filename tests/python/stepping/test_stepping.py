@@ -16,7 +16,7 @@ import pytest
 
 import perhop
 from perhop.errors import PerhopError, PerhopWarning
-from perhop.stepping import ByColor
+from perhop.stepping.simulation import ByColor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from perhop.filesystem import FileSystem
+from perhop.files.filesystem import FileSystem
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,17 +29,19 @@ from tests.python.conftest import SMALL
 from tests.python.live.living import pretend
 from tests.python.stores.faults import Crash, Fault, FaultyFileSystem, Kind
 
-from perhop import _engine, cli, filesystem
-from perhop.output import files, report, swap
-from perhop.store import DirectoryStore, run_key
-from perhop.sweep import metrics
-from perhop.sweep.store import SweepStore
-from perhop.verify import verify
+from perhop import _engine
+from perhop.commands import cli
+from perhop.files import filesystem, outputs, swap
+from perhop.show import page
+from perhop.stores.outcomes import DirectoryStore, run_key
+from perhop.stores.sweeps import SweepStore
+from perhop.stores.verify import verify
+from perhop.sweeps import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop.sweep.journal import Record
+    from perhop.stores.sweep_journal import Record
 
 ALL = int(os.environ.get("PERHOP_FAULTS", "60"))
 """How many commands run on a file system that fails, all kinds of them together."""
@@ -106,16 +108,18 @@ def patched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         patch.setattr(_engine, "simulate", _recalled(_engine.simulate))
-        patch.setattr("perhop.sweep.backend.simulate", _recalled(metrics.simulate))
+        patch.setattr("perhop.sweeps.backend.simulate", _recalled(metrics.simulate))
         for where, what in DRAWING:
             module = importlib.import_module(f"perhop.{where}")
             patch.setattr(module, what, _once(getattr(module, what)))
-        patch.setattr("perhop.output.report.environment", functools.cache(report.environment))
+        patch.setattr("perhop.show.page.environment", functools.cache(page.environment))
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         with duckdb.connect() as shared:
             patch.setattr(duckdb, "connect", lambda: _emptied_after(shared))
-            patch.setattr("perhop.live.laboratory.run", _live)
-            patch.setattr("perhop.journal.SYNC_EVERY_S", -1.0)  # so that the failing machine keeps every run
+            patch.setattr("perhop.real_packets.laboratory.run", _live)
+            patch.setattr(
+                "perhop.stores.journal.SYNC_EVERY_S", -1.0
+            )  # so that the failing machine keeps every run
             patch.setattr(DirectoryStore, "save", _noted(DirectoryStore.save, lambda key, _run: [key]))
             patch.setattr(SweepStore, "append", _noted(SweepStore.append, _of_records))
             yield place
@@ -213,7 +217,7 @@ def command(
             except Crash:
                 code = None
     system.end()
-    files._claimed.clear()
+    outputs._claimed.clear()
     out.flush()
     return Ended(code, out.buffer.getvalue().decode(), err.getvalue(), _world, system)
 

@@ -19,11 +19,18 @@ import pytest
 
 import perhop
 from perhop.errors import PerhopError
-from perhop.filesystem import FileSystem, atomic_write, make_directory, remove, remove_directory, replaced
-from perhop.journal import HEAD_BYTES, MAGIC, Journal, Pieces, framed, joined, pieces
-from perhop.output import files
-from perhop.sweep.journal import Layout, Record
-from perhop.sweep.store import SweepStore
+from perhop.files import outputs
+from perhop.files.filesystem import (
+    FileSystem,
+    atomic_write,
+    make_directory,
+    remove,
+    remove_directory,
+    replaced,
+)
+from perhop.stores.journal import HEAD_BYTES, MAGIC, Journal, Pieces, framed, joined, pieces
+from perhop.stores.sweep_journal import Layout, Record
+from perhop.stores.sweeps import SweepStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -450,8 +457,8 @@ def test_a_journals_first_bytes_are_written_whole(tmp_path: Path) -> None:
 def test_two_commands_do_not_write_to_one_directory(
     perhop: Callable[..., Finished], tmp_path: Path, small: Path
 ) -> None:
-    files.claim_directory(tmp_path / "out")
-    files.claim_directory(tmp_path / "out")
+    outputs.claim_directory(tmp_path / "out")
+    outputs.claim_directory(tmp_path / "out")
     refused = perhop("run", small, "--out", "out")
     assert refused.code == 2
     assert refused.out == ""
@@ -460,10 +467,10 @@ def test_two_commands_do_not_write_to_one_directory(
         "another place\n"
     )
     assert list((tmp_path / "out").iterdir()) == []
-    files.release_directories()
+    outputs.release_directories()
 
 
-HOLD = "import sys, time; from pathlib import Path; from perhop.output import files; "
+HOLD = "import sys, time; from pathlib import Path; from perhop.files import outputs as files; "
 HOLD += "files.claim_directory(Path(sys.argv[1])); print('claimed', flush=True); time.sleep(600)"
 
 
@@ -473,12 +480,12 @@ def test_a_killed_command_keeps_nobody_out(tmp_path: Path) -> None:
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"claimed\n"
     with pytest.raises(PerhopError, match="another perhop command is writing there"):
-        files.claim_directory(out)
+        outputs.claim_directory(out)
     holder.send_signal(signal.SIGKILL)
     holder.wait(60)
     holder.stdout.close()
-    files.claim_directory(out)
-    files.release_directories()
+    outputs.claim_directory(out)
+    outputs.release_directories()
 
 
 def test_a_file_system_without_locks_keeps_nobody_out(tmp_path: Path) -> None:
@@ -487,10 +494,10 @@ def test_a_file_system_without_locks_keeps_nobody_out(tmp_path: Path) -> None:
             raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
 
     with replaced(Without()):
-        files.claim_directory(tmp_path)
-        files.claim_directory(tmp_path)
-    files.claim_directory(tmp_path)
-    files.release_directories()
+        outputs.claim_directory(tmp_path)
+        outputs.claim_directory(tmp_path)
+    outputs.claim_directory(tmp_path)
+    outputs.release_directories()
 
 
 def test_what_a_killed_command_left_half_written_goes(tmp_path: Path) -> None:
@@ -499,8 +506,8 @@ def test_what_a_killed_command_left_half_written_goes(tmp_path: Path) -> None:
     mine = tmp_path / ".notes.partial"
     for path in (*left, mine):
         path.write_bytes(b"half")
-    files.claim_directory(tmp_path)
-    files.release_directories()
+    outputs.claim_directory(tmp_path)
+    outputs.release_directories()
     assert not any(path.exists() for path in left)
     assert mine.exists()
 
@@ -516,4 +523,4 @@ def test_a_directory_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
         replaced(Without()),
         pytest.raises(PerhopError, match=r"--out .*: cannot be read: Input/output error"),
     ):
-        files.claim_directory(tmp_path)
+        outputs.claim_directory(tmp_path)

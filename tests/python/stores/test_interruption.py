@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.python.conftest import run_in
 
-from perhop.journal import pieces
+from perhop.stores.journal import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable

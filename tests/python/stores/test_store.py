@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from perhop import _engine
-from perhop.filesystem import FileSystem, atomic_write, replaced
-from perhop.journal import MAGIC, joined
-from perhop.store import DirectoryStore, Entry, engine_digest, pack, run_key, unpack
-from perhop.sweep.journal import Layout, Record, encode
+from perhop.files.filesystem import FileSystem, atomic_write, replaced
+from perhop.stores.journal import MAGIC, joined
+from perhop.stores.outcomes import DirectoryStore, Entry, engine_digest, pack, run_key, unpack
+from perhop.stores.sweep_journal import Layout, Record, encode
 
 arrays = st.one_of(
     hnp.arrays(np.float64, hnp.array_shapes(min_dims=1, max_dims=2, min_side=0)),
@@ -232,7 +232,7 @@ def test_a_journal_without_a_whole_run_goes(tmp_path: Path) -> None:
 
 def test_runs_of_another_engine_are_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(tmp_path)
-    monkeypatch.setattr("perhop.store.engine_digest", lambda: "another")
+    monkeypatch.setattr("perhop.stores.outcomes.engine_digest", lambda: "another")
     store, said = opened(tmp_path)
     assert found_in(store) == ""
     assert said == []
@@ -246,7 +246,7 @@ def test_the_engine_is_part_of_a_runs_key(part: str, monkeypatch: pytest.MonkeyP
     if part == "version":
         monkeypatch.setattr("perhop._engine.version", "0.0.0")
     else:
-        monkeypatch.setattr("perhop.store.engine_digest", lambda: "another")
+        monkeypatch.setattr("perhop.stores.outcomes.engine_digest", lambda: "another")
     assert run_key("scenario", 1) != before
 
 
@@ -335,13 +335,13 @@ def test_two_threads_that_find_the_same_run_broken_agree(
     filled(tmp_path, "a")
     store, said = opened(tmp_path)
     # What the other thread does between this one's two looks at the places of runs.
-    monkeypatch.setattr("perhop.store._read", lambda _place: store.reject("a"))
+    monkeypatch.setattr("perhop.stores.outcomes._read", lambda _place: store.reject("a"))
     assert store.load("a") is None
     assert len(said) == 2
 
 
 def test_a_long_journal_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perhop.store.ROTATE_BYTES", 20)
+    monkeypatch.setattr("perhop.stores.outcomes.ROTATE_BYTES", 20)
     store, _ = opened(tmp_path)
     for name, run in RUNS.items():
         store.save(name, run)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perhop import cli
+from perhop.commands import cli
 from perhop.errors import PerhopError
-from perhop.journal import joined
-from perhop.store import DirectoryStore, Entry, engine_digest, pack
-from perhop.sweep.journal import Layout, Record, encode
-from perhop.sweep.metrics import engine_id
-from perhop.sweep.store import RUNS, SweepStore
-from perhop.verify import verify
+from perhop.stores.journal import joined
+from perhop.stores.outcomes import DirectoryStore, Entry, engine_digest, pack
+from perhop.stores.sweep_journal import Layout, Record, encode
+from perhop.stores.sweeps import RUNS, SweepStore
+from perhop.stores.verify import verify
+from perhop.sweeps.metrics import engine_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable

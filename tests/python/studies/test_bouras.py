@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import perhop
-from perhop.reproduction import Counts, execute, plan
-from perhop.runs import Run
+from perhop.measures.run import Run
 from perhop.studies import STUDIES, bouras
 from perhop.studies.bouras import ablation, common, judges, scenarios
 from perhop.studies.bouras import map as assumptions
@@ -29,7 +28,9 @@ from perhop.studies.bouras.common import (
     Times,
 )
 from perhop.studies.bouras.judges import Case, cell
-from perhop.study import Evidence, Sample, Verdict
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.reproduction import Counts, execute, plan
+from perhop.studies.study import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

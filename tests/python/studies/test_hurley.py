@@ -10,21 +10,22 @@ import numpy as np
 import pytest
 
 import perhop
-from perhop.measures import histogram_cdf
-from perhop.reproduction import Counts, execute, plan
-from perhop.runs import Run
-from perhop.statistics import estimate, half_width_of
+from perhop.measures.fairness import histogram_cdf
+from perhop.measures.run import Run
+from perhop.statistics.intervals import estimate, half_width_of
 from perhop.studies import STUDIES
+from perhop.studies.evidence import Evidence, Published, Sample
 from perhop.studies.hurley import alpha, common, delay, roundtrip, sweep, throughput
 from perhop.studies.hurley import map as mapped
 from perhop.studies.hurley import service as beyond
 from perhop.studies.hurley.common import ABE, BLUE, DSD, FLAT, GREEN, LINK, RAP, SETTING, SQRT, TFRC
-from perhop.study import Evidence, Published, Sample
+from perhop.studies.reproduction import Counts, execute, plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from perhop.study import Factors, Verdict
+    from perhop.show.declared import Factors
+    from perhop.studies.study import Verdict
 
 
 @pytest.fixture(scope="module")

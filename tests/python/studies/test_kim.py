@@ -11,18 +11,20 @@ import pytest
 
 import perhop
 from perhop import _engine
-from perhop.durations import Durations
-from perhop.measures import rmse
-from perhop.statistics import Estimate, estimate
+from perhop.measures.durations import Durations
+from perhop.measures.fairness import rmse
+from perhop.statistics.intervals import Estimate, estimate
+from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.kim import best_rio, expansion, fig2, fig3, recovery, senders, table1
 from perhop.studies.kim import map as assumptions
 from perhop.studies.kim.common import KEEPS, corrected, window
-from perhop.study import Evidence, Sample, Verdict
+from perhop.studies.study import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.study import Factors, Study
+    from perhop.show.declared import Factors
+    from perhop.studies.study import Study
 
 
 def spread(factors: Factors, metric: str, value: float) -> Iterator[tuple[int, Sample]]:

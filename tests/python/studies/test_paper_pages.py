@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from perhop.judging import Judgement
-from perhop.output.paper_page import paper_pages
-from perhop.reproduction import Cell, StudyOutcome
+from perhop.show.declared import Row
+from perhop.show.paper_page import paper_pages
+from perhop.statistics.judging import Judgement
 from perhop.studies import PAPERS, STUDIES, PaperStudies
-from perhop.study import Row, Verdict
+from perhop.studies.reproduction import Cell, StudyOutcome
+from perhop.studies.study import Verdict
 
 PAGES = Path(__file__).parents[3] / "docs" / "papers"
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from perhop.judging import Judgement
-from perhop.output.questions_page import findings, questions_page
-from perhop.reproduction import Cell, StudyOutcome
+from perhop.show.declared import Factor, Row
+from perhop.show.questions_page import findings, questions_page
+from perhop.statistics.judging import Judgement
 from perhop.studies import QUESTIONS, Questions
-from perhop.study import Factor, Row, Study, Verdict
+from perhop.studies.reproduction import Cell, StudyOutcome
+from perhop.studies.study import Study, Verdict
 
 DOCS = Path(__file__).parents[3] / "docs"
 each_group = pytest.mark.parametrize("group", QUESTIONS, ids=lambda group: group.id)

@@ -8,30 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perhop import _engine, reproduction
-from perhop.judging import Judgement
-from perhop.output.table import as_text, pivot, records
-from perhop.reproduction import Cell, judge, sample_frame, to_json
-from perhop.studies import PAPERS, QUESTIONS, STUDIES
-from perhop.study import (
-    Axis,
-    Claim,
-    Evidence,
-    Factors,
-    Published,
-    Row,
-    Sample,
-    Study,
-    Table,
-    chosen,
-    rounded,
-    statement,
-)
+from perhop import _engine
+from perhop.show.declared import Axis, Factors, Row, Table, chosen
+from perhop.show.table import as_text, pivot, records
+from perhop.statistics.judging import Judgement
+from perhop.studies import PAPERS, QUESTIONS, STUDIES, reproduction
+from perhop.studies.evidence import Evidence, Published, Sample, rounded
+from perhop.studies.reproduction import Cell, judge, sample_frame, to_json
+from perhop.studies.statement import statement
+from perhop.studies.study import Claim, Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop.reproduction import Task
+    from perhop.studies.reproduction import Task
 
 SCHEMES = Axis("scheme", "Scheme", {"rio": "RIO", "rio-plus-out": "RI+O"})
 LOAD = Axis("load", "Load")

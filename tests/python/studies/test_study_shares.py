@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from perhop.durations import Durations
-from perhop.judging import above, below
-from perhop.observations import Distribution, pooled
-from perhop.output.table import interval
-from perhop.reproduction import Cell, judge, sample_frame, to_json
-from perhop.statistics import estimate
+from perhop.measures.durations import Durations
+from perhop.show.declared import Row
+from perhop.show.table import interval
+from perhop.statistics.intervals import estimate
+from perhop.statistics.judging import above, below
+from perhop.statistics.observations import Distribution, pooled
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.reproduction import Cell, judge, sample_frame, to_json
 from perhop.studies.sampling import times, waits
-from perhop.study import Evidence, Row, Sample, Study
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

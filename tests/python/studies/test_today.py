@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perhop.judging import Check, at_least, at_most
-from perhop.output.paper_page import paper_pages
-from perhop.output.plot import caption, drawing
-from perhop.output.report import StudyPart
-from perhop.output.table import as_text, pivot
-from perhop.reproduction import Counts, StudyOutcome, by_paper, execute, plan
+from perhop.show.declared import Axis, Bound, Plot, Row, Table
+from perhop.show.paper_page import paper_pages
+from perhop.show.plot import caption, drawing
+from perhop.show.table import as_text, pivot
+from perhop.statistics.judging import Check, at_least, at_most
 from perhop.studies import PAPERS, STUDIES, TODAY, in_order
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.page import StudyPart
+from perhop.studies.reproduction import Counts, StudyOutcome, by_paper, execute, plan
 from perhop.studies.today import common, low_delay, mixes
 from perhop.studies.today.common import BBR3, CUBIC, KEPT, NEWRENO, PRAGUE, SENDERS, Cells, Class
-from perhop.study import Axis, Bound, Evidence, Plot, Row, Sample, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from perhop.study import Factors, Study
+    from perhop.show.declared import Factors
+    from perhop.studies.study import Study
 
 BOUND = Bound("keeps it", "misses it", 0.95)
 RULE, CONTROL = Axis("rule", "Queue", {"a": "A", "b": "B"}), Axis("control", "Senders", {NEWRENO: "NewReno"})
@@ -251,7 +253,7 @@ def test_the_group_has_its_name_and_no_paper() -> None:
 
 
 def test_today_runs_by_its_name_and_not_by_default() -> None:
-    from perhop import cli  # noqa: PLC0415 - what the command chose
+    from perhop.commands import cli  # noqa: PLC0415 - what the command chose
 
     ours = {study.id for study in TODAY.studies}
     assert {study.id for study in cli._chosen(["today"], everything=False)} == ours

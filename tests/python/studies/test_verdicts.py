@@ -8,26 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perhop.judging import Judgement
-from perhop.output.plot import caption, drawing
-from perhop.reproduction import Cell, StudyOutcome, by_paper, judge, to_json
+from perhop.show.declared import Row
+from perhop.show.plot import caption, drawing
+from perhop.statistics.judging import Judgement
 from perhop.studies import STUDIES
 from perhop.studies.assumptions import STATED, Hang, Place, everywhere, hangs, map_of
+from perhop.studies.evidence import Evidence, Published, Sample, UnmeasuredError
 from perhop.studies.paper import Judges, claims
-from perhop.study import (
-    Claim,
-    Evidence,
-    Published,
-    Reading,
-    Row,
-    Sample,
-    Sentence,
-    Statement,
-    Study,
-    UnmeasuredError,
-    Verdict,
-    statement,
-)
+from perhop.studies.reproduction import Cell, StudyOutcome, by_paper, judge, to_json
+from perhop.studies.statement import Statement, statement
+from perhop.studies.study import Claim, Reading, Sentence, Study, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import perhop
-from perhop.measures import rmse
-from perhop.reproduction import Counts, execute, plan, to_json
+from perhop.measures.fairness import rmse
 from perhop.studies import STUDIES
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.reproduction import Counts, execute, plan, to_json
 from perhop.studies.yeom import (
     aggregates,
     other_rates,
@@ -42,12 +43,12 @@ from perhop.studies.yeom.common import (
     cell,
     distance,
 )
-from perhop.study import Evidence, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perhop.study import Claim, Factors, Study, Verdict
+    from perhop.show.declared import Factors
+    from perhop.studies.study import Claim, Study, Verdict
 
 
 def printed(study: Study) -> Evidence:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from perhop.sweep.job import run_sweep
-from perhop.sweep.plan import Given, read_plan
+from perhop.sweeps.job import run_sweep
+from perhop.sweeps.plan import Given, read_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perhop.sweep.job import Swept, Workplace
+    from perhop.sweeps.job import Swept, Workplace
 
 
 def quietly(path: Path, place: Workplace, given: Given | None = None) -> Swept:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from perhop.observations import Observations
-from perhop.sweep.choosing import Choice, Validated, choose
-from perhop.sweep.tuning import Objective
+from perhop.statistics.observations import Observations
+from perhop.sweeps.choosing import Choice, Validated, choose
+from perhop.sweeps.tuning import Objective
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

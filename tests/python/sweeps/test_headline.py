@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perhop.observations import Observations
-from perhop.sweep.plan import Point
-from perhop.sweep.report import answers, notes
-from perhop.sweep.summary import PointSummary
+from perhop.statistics.observations import Observations
+from perhop.sweeps.plan import Point
+from perhop.sweeps.report import answers, notes
+from perhop.sweeps.summary import PointSummary
 
 RATE = "flows.gold.throughput_bps"
 

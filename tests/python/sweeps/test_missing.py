@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.python.sweeps.running import quietly
 
-from perhop.sweep.job import Workplace
-from perhop.sweep.pictures import Marks, drawn, html_plots
-from perhop.sweep.report import answers, point_tables
-from perhop.sweep.run import widest
-from perhop.sweep.summary import estimate_json, lead, remarks, to_text
+from perhop.sweeps.job import Workplace
+from perhop.sweeps.pictures import Marks, drawn, html_plots
+from perhop.sweeps.report import answers, point_tables
+from perhop.sweeps.run import widest
+from perhop.sweeps.summary import estimate_json, lead, remarks, to_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perhop.sweep.job import Swept
+    from perhop.sweeps.job import Swept
 
 SCENARIO = """
 duration = "DURATION"

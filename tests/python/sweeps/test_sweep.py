@@ -21,26 +21,26 @@ from tests.python.sweeps.running import quietly
 import perhop as package
 from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
-from perhop.measures import histogram_quantile
-from perhop.observations import Observations
-from perhop.output.numbers import short
-from perhop.output.sheet import styled
-from perhop.statistics import Estimate, estimate
-from perhop.sweep.backend import Failed, LocalBackend, Task
-from perhop.sweep.companions import Gathered, companions
-from perhop.sweep.document import fraction
-from perhop.sweep.job import Swept, Workplace
-from perhop.sweep.metrics import measure, names_of
-from perhop.sweep.paths import put
-from perhop.sweep.pictures import Marks, _marks_sheet, drawn, html_plots, waiting_times
-from perhop.sweep.plan import Given, Plan, Point, read_plan
-from perhop.sweep.report import write_sweep
-from perhop.sweep.run import looks, widest
-from perhop.sweep.sampling import latin_hypercube
-from perhop.sweep.space import parse_range, plain, text_of
-from perhop.sweep.store import SweepStore
-from perhop.sweep.summary import PointSummary, sample_frame, shown_name
-from perhop.sweep.tuning import read_tuning
+from perhop.measures.fairness import histogram_quantile
+from perhop.scenario.document import fraction
+from perhop.scenario.paths import put
+from perhop.scenario.ranges import parse_range, plain, text_of
+from perhop.show.numbers import short
+from perhop.show.sheet import styled
+from perhop.statistics.intervals import Estimate, estimate
+from perhop.statistics.observations import Observations
+from perhop.stores.companions import Gathered, companions
+from perhop.stores.sweeps import SweepStore
+from perhop.sweeps.backend import Failed, LocalBackend, Task
+from perhop.sweeps.job import Swept, Workplace
+from perhop.sweeps.metrics import measure, names_of
+from perhop.sweeps.pictures import Marks, _marks_sheet, drawn, html_plots, waiting_times
+from perhop.sweeps.plan import Given, Plan, Point, read_plan
+from perhop.sweeps.report import write_sweep
+from perhop.sweeps.run import looks, widest
+from perhop.sweeps.sampling import latin_hypercube
+from perhop.sweeps.summary import PointSummary, sample_frame, shown_name
+from perhop.sweeps.tuning import read_tuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.python.sweeps.running import quietly
 
-from perhop.sweep.job import Workplace
-from perhop.sweep.store import SweepStore
+from perhop.stores.sweeps import SweepStore
+from perhop.sweeps.job import Workplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

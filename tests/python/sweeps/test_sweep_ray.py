@@ -14,9 +14,9 @@ from tests.python.sweeps.running import quietly
 
 from perhop import _engine
 from perhop.errors import PerhopError
-from perhop.sweep.backend import Failed
-from perhop.sweep.job import Workplace, open_backend
-from perhop.sweep.metrics import engine_id
+from perhop.sweeps.backend import Failed
+from perhop.sweeps.job import Workplace, open_backend
+from perhop.sweeps.metrics import engine_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -111,7 +111,7 @@ def test_a_worker_with_another_engine_is_refused(
     cluster: Any,  # noqa: ANN401
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from perhop.sweep import ray_backend  # noqa: PLC0415 - needs an optional dependency
+    from perhop.sweeps import ray_backend  # noqa: PLC0415 - needs an optional dependency
 
     (tmp_path / "sweep.toml").write_text(SWEEP.replace("300s", "1s"), encoding="utf-8")
     monkeypatch.setattr(ray_backend, "engine_id", lambda: "0.0.0+other")
@@ -126,7 +126,7 @@ def test_without_ray_the_error_says_what_to_install(tmp_path: Path) -> None:
     """A directory in front of the path makes an environment without Ray."""
     (tmp_path / "ray.py").write_text("raise ImportError('no ray here')\n", encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", "import perhop.sweep.ray_backend"],
+        [sys.executable, "-c", "import perhop.sweeps.ray_backend"],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -182,7 +182,7 @@ def test_a_class_in_python_goes_to_workers_that_do_not_have_it(
 
 @needs_ray
 def test_a_worker_hands_over_failed_runs_and_goes_on(small: Path) -> None:
-    from perhop.sweep.ray_backend import batch  # noqa: PLC0415 - it imports Ray
+    from perhop.sweeps.ray_backend import batch  # noqa: PLC0415 - it imports Ray
 
     scenario = _engine.scenario_from_toml(small.read_text().replace("5s", "0.2s"), "x")
     found = batch(engine_id(), {0: scenario, 1: "{}"}, [(0, 1), (1, 1), (0, 2)], {})

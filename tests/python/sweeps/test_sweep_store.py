@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perhop.errors import PerhopWarning
-from perhop.filesystem import AT_ONCE, FileSystem, replaced
-from perhop.journal import ENDING, MAGIC, framed, joined, pieces
-from perhop.sweep.journal import Contents, Layout, Record, decode, encode
-from perhop.sweep.store import ARCHIVE, RUNS, SCENARIOS, StoreError, SweepStore, is_whole
+from perhop.files.filesystem import AT_ONCE, FileSystem, replaced
+from perhop.stores.journal import ENDING, MAGIC, framed, joined, pieces
+from perhop.stores.sweep_journal import Contents, Layout, Record, decode, encode
+from perhop.stores.sweeps import ARCHIVE, RUNS, SCENARIOS, StoreError, SweepStore, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -313,7 +313,7 @@ def test_a_compaction_cut_short_is_done_again(tmp_path: Path) -> None:
 def test_a_long_journal_becomes_a_segment_while_its_writer_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perhop.sweep.store.ROTATE_BYTES", 100)
+    monkeypatch.setattr("perhop.stores.sweeps.ROTATE_BYTES", 100)
     with SweepStore(tmp_path, pytest.fail) as store:
         store.append(FEW[:2])
         assert len(list((tmp_path / "segments").glob(f"*{RUNS}"))) == 1

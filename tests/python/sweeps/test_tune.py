@@ -17,15 +17,15 @@ from tests.python.output.pages import check, titles
 from tests.python.planning.test_rare_losses import SCENARIO
 
 from perhop.errors import PerhopError, ScenarioError
-from perhop.observations import Observations
-from perhop.statistics import Estimate
-from perhop.sweep.backend import LocalBackend, Task
-from perhop.sweep.job import Workplace
-from perhop.sweep.plan import Point
-from perhop.sweep.tune import Trial, Tuned, front, tune
-from perhop.sweep.tune_answers import answers
-from perhop.sweep.tune_report import trial_frame, write_tuned
-from perhop.sweep.tuning import Constraint, Objective, TuningPlan, read_tuning
+from perhop.statistics.intervals import Estimate
+from perhop.statistics.observations import Observations
+from perhop.sweeps.backend import LocalBackend, Task
+from perhop.sweeps.job import Workplace
+from perhop.sweeps.plan import Point
+from perhop.sweeps.tune import Trial, Tuned, front, tune
+from perhop.sweeps.tune_answers import answers
+from perhop.sweeps.tune_report import trial_frame, write_tuned
+from perhop.sweeps.tuning import Constraint, Objective, TuningPlan, read_tuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

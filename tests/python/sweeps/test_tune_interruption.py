@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perhop import cli, interrupts
-from perhop.sweep.store import SweepStore
+from perhop.commands import cli
+from perhop.processes import interrupts
+from perhop.stores.sweeps import SweepStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +126,7 @@ def test_wherever_ctrl_c_comes_the_command_says_what_is_kept(
     monkeypatch.setattr("sys.argv", ["perhop", command, "it.toml", "--store", "store"])
     monkeypatch.setattr(interrupts._State, "left", None)
     monkeypatch.setattr(interrupts._State, "seen", False)
-    target = f"perhop.sweep.{where}"
+    target = f"perhop.sweeps.{where}"
     done = pkgutil.resolve_name(target)
 
     def struck(*arguments: object) -> None:

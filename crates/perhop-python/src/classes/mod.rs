@@ -38,7 +38,7 @@ use views::renew;
 pub(crate) use views::{Depth, PacketView, QueueView, RandomView, Verdict, color_of, quantity};
 
 /// The module that knows the classes.
-const MODULE: &str = "perhop.plugins";
+const MODULE: &str = "perhop.blocks.plugins";
 
 /// The files that a scenario names, and the classes of Python.
 pub(crate) struct ScenarioFiles {

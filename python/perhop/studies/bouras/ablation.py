@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import Judgement, above, all_of, any_of, below, judge, near
-from perhop.statistics import estimate
+from perhop.show.declared import Axis, Plot, Table
+from perhop.statistics.intervals import estimate
+from perhop.statistics.judging import Judgement, above, all_of, any_of, below, judge, near
 from perhop.studies.bouras.common import (
     BASELINE,
     CAPACITY,
@@ -26,17 +27,19 @@ from perhop.studies.bouras.common import (
 )
 from perhop.studies.bouras.judges import listed
 from perhop.studies.bouras.scenarios import SCENARIO_AXIS
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
-from perhop.study import Axis, Plot, Sample, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perhop.judging import Check
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factor, Factors
+    from perhop.statistics.intervals import Estimate
+    from perhop.statistics.judging import Check
     from perhop.studies.bouras.common import Setting, Times
-    from perhop.study import Evidence, Factor, Factors
+    from perhop.studies.evidence import Evidence
 
 COMBINED = (BASELINE, "twam+wred", "tsw+dwred", PROPOSED)
 SCENARIOS = (1, 2)

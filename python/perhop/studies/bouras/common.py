@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.show.declared import Axis
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import Paper
-from perhop.study import Axis, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from perhop.runs import Run
+    from perhop.measures.run import Run
 
 THIS = Paper(__package__)
 TITLE = (

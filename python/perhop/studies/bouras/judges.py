@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perhop.judging import (
+from perhop.statistics.intervals import estimate, paired_difference
+from perhop.statistics.judging import (
     Judgement,
     above,
     all_of,
@@ -21,7 +22,6 @@ from perhop.judging import (
     near,
     opposite,
 )
-from perhop.statistics import estimate, paired_difference
 from perhop.studies.bouras.common import (
     BASELINE,
     FLOWS,
@@ -37,10 +37,11 @@ from perhop.studies.bouras.common import (
 from perhop.studies.costs import instructions
 
 if TYPE_CHECKING:
-    from perhop.judging import Check
-    from perhop.statistics import Estimate
+    from perhop.show.declared import Factor
+    from perhop.statistics.intervals import Estimate
+    from perhop.statistics.judging import Check
     from perhop.studies.bouras.common import Rates
-    from perhop.study import Evidence, Factor
+    from perhop.studies.evidence import Evidence
 
 KEPT = 0.99
 """A flow that has this part of its contract has it."""

@@ -32,9 +32,11 @@ from perhop.studies.paper import claims
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from perhop.runs import Run
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
     from perhop.studies.bouras.common import Setting
-    from perhop.study import Factors, Sample, Study
+    from perhop.studies.evidence import Sample
+    from perhop.studies.study import Study
 
 OUT_ONLY = "OUT only"
 READINGS = {

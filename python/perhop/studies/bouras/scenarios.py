@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.show.declared import Axis, Plot, Reference, Row, Table
 from perhop.studies.bouras import judges
 from perhop.studies.bouras.common import (
     BASELINE,
@@ -29,15 +30,17 @@ from perhop.studies.bouras.common import (
     windows,
 )
 from perhop.studies.bouras.judges import Case, cell
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
-from perhop.study import Axis, Plot, Reference, Row, Sample, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perhop.runs import Run
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
     from perhop.studies.bouras.common import Rates, Times
-    from perhop.study import Evidence, Factors
+    from perhop.studies.evidence import Evidence
 
 COMPARED = (PROPOSED, BASELINE)
 RUNS = 6

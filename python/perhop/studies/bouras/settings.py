@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Judgement, above, all_of, below, fact, judge
+from perhop.show.declared import Table
+from perhop.statistics.judging import Judgement, above, all_of, below, fact, judge
 from perhop.studies.bouras import judges
 from perhop.studies.bouras.common import (
     ADMISSIBLE,
@@ -26,14 +27,16 @@ from perhop.studies.bouras.common import (
 )
 from perhop.studies.bouras.judges import Case, cell
 from perhop.studies.bouras.scenarios import SCENARIO_AXIS, samples, setting_of
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
-from perhop.study import Sample, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.runs import Run
-    from perhop.study import Evidence, Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.studies.evidence import Evidence
 
 QUOTED = (0.20, 0.25)
 """Mean queue over BW*D that section 4 quotes from the authors' earlier work."""

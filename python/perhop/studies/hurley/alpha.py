@@ -9,29 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import above, all_of, below, judge, near
-from perhop.studies.hurley.common import (
-    ABE,
-    BETA,
-    LINK,
-    RAP,
-    RUNS,
-    SETTING,
-    THIS,
-    TITLE,
-    traffic,
-)
+from perhop.show.declared import Axis, Plot, Reference, Row, Table
+from perhop.statistics.judging import above, all_of, below, judge, near
+from perhop.studies.evidence import Sample
+from perhop.studies.hurley.common import ABE, BETA, LINK, RAP, RUNS, SETTING, THIS, TITLE, traffic
 from perhop.studies.paper import claims
-from perhop.study import Axis, Plot, Reference, Row, Sample, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from perhop.judging import Judgement
-    from perhop.runs import Run
-    from perhop.study import Evidence, Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Evidence
 
 FLOWS = 10
 TARGET = BETA**2

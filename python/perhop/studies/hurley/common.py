@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.measures import histogram_cdf
+from perhop.measures.fairness import histogram_cdf
+from perhop.show.declared import Axis
 from perhop.studies import sampling
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import Paper
-from perhop.study import Axis, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
 
 THIS = Paper(__package__)
 TITLE = 'Hurley and Le Boudec, "A proposal for an Asymmetric Best-Effort service"'

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import above, all_of, below, fact, judge
+from perhop.plurals import counted
+from perhop.show.declared import Axis, Plot, Table
+from perhop.statistics.judging import above, all_of, below, fact, judge
 from perhop.studies.hurley.common import (
     ABE,
     BLUE,
@@ -25,15 +27,15 @@ from perhop.studies.hurley.common import (
     waits,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Plot, Study, Table
-from perhop.wording import counted
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from perhop.judging import Judgement
-    from perhop.runs import Run
-    from perhop.study import Evidence, Factors, Sample
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Evidence, Sample
 
 FLOWS = 10
 UNLIMITED = "unlimited"

@@ -16,9 +16,11 @@ from perhop.studies.hurley.throughput import FIG2, FIG4
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from perhop.runs import Run
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
     from perhop.studies.assumptions import Place
-    from perhop.study import Factors, Sample, Study
+    from perhop.studies.evidence import Sample
+    from perhop.studies.study import Study
 
 RATES = (2.0, SETTING.rate_mbps, 4.0, 5.0, 10.0)
 ROUND_TRIPS = (44.0, 80.0, 120.0, 160.0, 200.0, 300.0)

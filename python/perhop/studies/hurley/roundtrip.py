@@ -6,7 +6,8 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import above, all_of, any_of, fact, judge, near
+from perhop.show.declared import Axis, Plot, Reference, Table
+from perhop.statistics.judging import above, all_of, any_of, fact, judge, near
 from perhop.studies.hurley.common import (
     ABE,
     BETA,
@@ -23,15 +24,16 @@ from perhop.studies.hurley.common import (
     traffic,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Plot, Reference, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.judging import Judgement
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
-    from perhop.study import Evidence, Factors, Sample
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Evidence, Sample
 
 FLOWS = 10
 ROUND_TRIPS = (44.0, 80.0, 120.0, 160.0, 200.0, 300.0, 400.0)

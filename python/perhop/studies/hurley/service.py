@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import above, all_of, at_least, below, judge
+from perhop.show.declared import Axis, Table
+from perhop.statistics.judging import above, all_of, at_least, below, judge
+from perhop.studies.evidence import Sample
 from perhop.studies.hurley.common import (
     ABE,
     BETA,
@@ -33,15 +35,16 @@ from perhop.studies.hurley.common import (
     waits,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Sample, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.judging import Check, Judgement
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
-    from perhop.study import Evidence, Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
+    from perhop.statistics.judging import Check, Judgement
+    from perhop.studies.evidence import Evidence
 
 FLOWS = 10
 CHOOSER = "chooser"

@@ -7,7 +7,8 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Check, above, all_of, any_of, below, fact, judge, near, opposite
+from perhop.show.declared import Axis, Plot, Row, Table
+from perhop.statistics.judging import Check, above, all_of, any_of, below, fact, judge, near, opposite
 from perhop.studies.hurley.common import (
     ABE,
     BLUE,
@@ -24,15 +25,16 @@ from perhop.studies.hurley.common import (
     waits,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Plot, Row, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.judging import Judgement
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
-    from perhop.study import Evidence, Factors, Sample
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Evidence, Sample
 
 FLOWS = 20
 HALF = FLOWS // 2

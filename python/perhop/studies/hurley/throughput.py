@@ -6,8 +6,10 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import above, all_of, below, fact, judge, near, within
-from perhop.statistics import estimate, half_width_of
+from perhop.show.declared import Axis, Plot, Row, Table
+from perhop.statistics.intervals import estimate, half_width_of
+from perhop.statistics.judging import above, all_of, below, fact, judge, near, within
+from perhop.studies.evidence import Sample
 from perhop.studies.hurley.common import (
     ABE,
     BETA,
@@ -35,15 +37,16 @@ from perhop.studies.hurley.common import (
     transfer_s,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Plot, Row, Sample, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.judging import Judgement
-    from perhop.runs import Run
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Evidence
     from perhop.studies.paper import Judges
-    from perhop.study import Evidence, Factors
 
 FLOWS = 10
 TIMES = tuple(float(t) for t in range(10, 201, 10))

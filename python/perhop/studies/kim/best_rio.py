@@ -11,18 +11,21 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import all_of, below, fact, judge
+from perhop.show.declared import Axis, Plot, Table
+from perhop.statistics.judging import all_of, below, fact, judge
+from perhop.studies.evidence import Evidence
 from perhop.studies.kim import table1
 from perhop.studies.kim.common import PAPER, stated
 from perhop.studies.paper import claims
-from perhop.study import Axis, Evidence, Plot, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.judging import Judgement
-    from perhop.runs import Run
-    from perhop.study import Factors, Sample
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Sample
 
 THRESHOLDS = ("347/694", "200/600", "100/300", "60/180", "30/90", "10/30", "5/15")
 """min/max in packets: the text's, and those of the table's OUT sets and of Figure 2's queue."""

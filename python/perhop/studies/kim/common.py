@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perhop._engine import student_t_quantile
-from perhop.judging import all_of, at_least, below, judge
-from perhop.measures import holds_up_to
-from perhop.statistics import UPPER, Estimate
+from perhop.measures.fairness import holds_up_to
+from perhop.show.declared import Axis, Row
+from perhop.statistics.intervals import UPPER, Estimate
+from perhop.statistics.judging import all_of, at_least, below, judge
 from perhop.studies.paper import Paper
-from perhop.study import Axis, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from perhop.judging import Check, Judgement
-    from perhop.runs import Run
-    from perhop.study import Evidence, Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.judging import Check, Judgement
+    from perhop.studies.evidence import Evidence
 
 stated = Paper(__package__).item
 """What the paper says about one item ("table1", …)."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import all_of, any_of, fact, judge
+from perhop.show.declared import Axis, Plot, Reference, Table
+from perhop.statistics.judging import all_of, any_of, fact, judge
 from perhop.studies.kim import fig2, fig3, regime
 from perhop.studies.kim.changes import packets
 from perhop.studies.kim.common import (
@@ -22,14 +23,15 @@ from perhop.studies.kim.common import (
     stated,
 )
 from perhop.studies.paper import claims
-from perhop.study import Axis, Plot, Reference, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perhop.judging import Check, Judgement
-    from perhop.runs import Run
-    from perhop.study import Evidence, Factors, Row, Sample
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors, Row
+    from perhop.statistics.judging import Check, Judgement
+    from perhop.studies.evidence import Evidence, Sample
 
 FLOWS = {40: (11, 12, 14, 16, 17, 18, 19, 20, 21, 22, 24, 26), 50: (6, 7, 8, 9, 10, 11, 12, 14, 16)}
 """Best-effort flows by subscription in percent."""

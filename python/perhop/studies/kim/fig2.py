@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import above, all_of, judge
+from perhop.show.declared import Axis, Plot, Reference, Table
+from perhop.statistics.judging import above, all_of, judge
+from perhop.studies.evidence import Evidence
 from perhop.studies.kim.common import (
     ASSURED,
     KEEPS,
@@ -18,14 +20,14 @@ from perhop.studies.kim.common import (
 )
 from perhop.studies.kim.regime import SMALL, network, samples
 from perhop.studies.paper import claims
-from perhop.study import Axis, Evidence, Plot, Reference, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.judging import Judgement
-    from perhop.statistics import Estimate
-    from perhop.study import Factors, Row
+    from perhop.show.declared import Factors, Row
+    from perhop.statistics.intervals import Estimate
+    from perhop.statistics.judging import Judgement
 
 ASSURED_FLOWS = 4
 PROFILES = {40: 2.0, 50: 2.5}

@@ -12,8 +12,10 @@ import itertools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import above, all_of, by_readings, judge, within
-from perhop.statistics import estimate, paired_difference
+from perhop.show.declared import Axis, Plot, Reference, Table
+from perhop.statistics.intervals import estimate, paired_difference
+from perhop.statistics.judging import above, all_of, by_readings, judge, within
+from perhop.studies.evidence import Evidence, Published
 from perhop.studies.kim.common import (
     ASSURED,
     CAPACITY_MBPS,
@@ -27,14 +29,14 @@ from perhop.studies.kim.common import (
 )
 from perhop.studies.kim.regime import LARGE, SMALL, network, samples
 from perhop.studies.paper import claims
-from perhop.study import Axis, Evidence, Plot, Published, Reference, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from perhop.judging import Judgement
+    from perhop.show.declared import Factors, Row
+    from perhop.statistics.judging import Judgement
     from perhop.studies.kim.regime import Queue
-    from perhop.study import Factors, Row
 
 TITLE = "Kim et al., Figure 3"
 BEST_EFFORT_FLOWS = 20

@@ -17,7 +17,8 @@ from perhop.studies.kim.common import PAPER, stated
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from perhop.study import Factors, Study
+    from perhop.show.declared import Factors
+    from perhop.studies.study import Study
 
 FLOWS = {40: (6, 11, 14, 16, 18, 20, 22, 26, 46, 96), 50: (6, 8, 9, 10, 11, 12, 14, 16, 26, 96)}
 """Best-effort flows of Figure 2 by subscription in percent."""

@@ -12,22 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.durations import Durations
-from perhop.judging import above, all_of, judge
+from perhop.measures.durations import Durations
+from perhop.show.declared import Axis, Plot, Table
+from perhop.statistics.judging import above, all_of, judge
+from perhop.studies.evidence import Sample
 from perhop.studies.kim import table1
 from perhop.studies.kim.common import PAPER, stated
 from perhop.studies.paper import claims
 from perhop.studies.sampling import times
-from perhop.study import Axis, Plot, Sample, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from perhop.judging import Judgement
-    from perhop.runs import Run
-    from perhop.study import Evidence, Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Evidence
 
 INTERVAL = "50ms"
 FALL = 0.25

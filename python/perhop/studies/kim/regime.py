@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.measures import utilization
+from perhop.measures.fairness import utilization
+from perhop.studies.evidence import Sample
 from perhop.studies.kim.common import (
     ASSURED,
     BEST_EFFORT,
@@ -18,13 +19,12 @@ from perhop.studies.kim.common import (
     mean_mbps,
     scenario,
 )
-from perhop.study import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.runs import Run
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
 
 
 BUCKET = "20kB"

@@ -9,20 +9,23 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import above, all_of, any_of, at_most, below, fact, judge
-from perhop.statistics import paired_difference
+from perhop.show.declared import Axis, Row, Table
+from perhop.statistics.intervals import paired_difference
+from perhop.statistics.judging import above, all_of, any_of, at_most, below, fact, judge
+from perhop.studies.evidence import Evidence
 from perhop.studies.kim import table1
 from perhop.studies.kim.common import LINUX_TCP, MBPS, PAPER, corrected, stated
 from perhop.studies.paper import claims
-from perhop.study import Axis, Evidence, Row, Study, Table
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perhop.judging import Judgement
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
-    from perhop.study import Factors, Sample
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Sample
 
 JUDGED = "judged"
 STEADY = {"newreno-timer": "slow-but-steady"}

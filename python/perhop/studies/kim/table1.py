@@ -11,10 +11,23 @@ import itertools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import above, all_of, any_of, at_least, below, by_readings, fact, judge, opposite
-from perhop.measures import reservation_success, rmse, subscription, targets, utilization
-from perhop.runs import COLORS
-from perhop.statistics import estimate, paired_difference
+from perhop.measures.fairness import reservation_success, rmse, subscription, targets, utilization
+from perhop.measures.run import COLORS
+from perhop.plurals import counted
+from perhop.show.declared import Axis, Plot, Reference, Table
+from perhop.statistics.intervals import estimate, paired_difference
+from perhop.statistics.judging import (
+    above,
+    all_of,
+    any_of,
+    at_least,
+    below,
+    by_readings,
+    fact,
+    judge,
+    opposite,
+)
+from perhop.studies.evidence import Evidence, Published, Sample
 from perhop.studies.kim.common import (
     BEST_EFFORT,
     CAPACITY_MBPS,
@@ -29,25 +42,15 @@ from perhop.studies.kim.common import (
     stated,
 )
 from perhop.studies.paper import claims
-from perhop.study import (
-    Axis,
-    Evidence,
-    Plot,
-    Published,
-    Reference,
-    Sample,
-    Study,
-    Table,
-)
-from perhop.wording import counted
+from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perhop.judging import Check, Judgement
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
+    from perhop.statistics.judging import Check, Judgement
 
 COUNTS = {2.0: 4, 1.0: 4, 0.5: 4, 0.2: 4, 0.1: 4, 0.0: 20}
 """Flows of each class by profile rate in Mbit/s; 0 is best effort."""

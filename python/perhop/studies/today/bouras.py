@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import at_most
+from perhop.show.declared import Axis, Plot, Table
+from perhop.statistics.judging import at_most
 from perhop.studies.bouras.common import BASELINE, CAPACITY, PACKET, PROPOSED, SETTING, Times, groups, spread
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
+from perhop.studies.study import Study
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -39,13 +42,12 @@ from perhop.studies.today.common import (
     today,
     together,
 )
-from perhop.study import Axis, Plot, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.runs import Run
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
 
 SCENARIO = 2
 """The paper's second: 50 Mbit/s, over-provisioned for contracts of 34 Mbit/s."""

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from perhop.judging import Check, above, all_of, at_least, below, judge
-from perhop.measures import jain_index, rmse, targets, utilization
+from perhop.measures.fairness import jain_index, rmse, targets, utilization
+from perhop.show.declared import Axis, Bound
+from perhop.statistics.judging import Check, above, all_of, at_least, below, judge
+from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.paper import Paper
 from perhop.studies.sampling import waits
-from perhop.study import Axis, Bound, Evidence, Sample
 
 if TYPE_CHECKING:
-    from perhop.judging import Judgement
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
+    from perhop.statistics.judging import Judgement
 
 Judge: TypeAlias = Callable[[Evidence], "Judgement"]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import at_most
+from perhop.show.declared import Axis, Plot, Table
+from perhop.statistics.judging import at_most
+from perhop.studies.evidence import Sample
 from perhop.studies.hurley.common import (
     ABE,
     BLUE,
@@ -22,6 +24,7 @@ from perhop.studies.hurley.common import (
 )
 from perhop.studies.paper import claims
 from perhop.studies.sampling import waits
+from perhop.studies.study import Study
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -44,13 +47,12 @@ from perhop.studies.today.common import (
     today,
     transit,
 )
-from perhop.study import Axis, Plot, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.runs import Run
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
 
 FLOWS = 10
 PACKET = 1000

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import at_least, at_most
+from perhop.show.declared import Axis, Plot, Table
+from perhop.statistics.judging import at_least, at_most
+from perhop.studies.evidence import Sample
 from perhop.studies.kim.common import CAPACITY_MBPS, PACKET
 from perhop.studies.kim.table1 import COUNTS, class_name, network
 from perhop.studies.paper import claims
+from perhop.studies.study import Study
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -37,13 +40,12 @@ from perhop.studies.today.common import (
     today,
     together,
 )
-from perhop.study import Axis, Plot, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.runs import Run
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
 
 RIO, RI_PLUS_O, RED = "rio", "rio-plus-out", "red"
 RULE_NAMES = {RIO: "RIO", RI_PLUS_O: "RI+O", RED: "RED", **TODAY_NAMES}

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import Check, above, all_of, at_least, at_most, below, judge
-from perhop.statistics import estimate
+from perhop.show.declared import Axis, Plot, Row, Table
+from perhop.statistics.intervals import estimate
+from perhop.statistics.judging import Check, above, all_of, at_least, at_most, below, judge
+from perhop.studies.evidence import Sample
 from perhop.studies.hurley.common import BLUE, GREEN, GREEN_TRANSPORTS, TFRC
 from perhop.studies.paper import claims
 from perhop.studies.sampling import waits
+from perhop.studies.study import Study
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -31,15 +34,15 @@ from perhop.studies.today.common import (
     today,
     transit,
 )
-from perhop.study import Axis, Plot, Row, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from perhop.judging import Judgement
-    from perhop.runs import Run
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Evidence
     from perhop.studies.today.common import Judge
-    from perhop.study import Evidence, Factors
 
 FLAT, ABE, DSD, NQB = "flat", "abe", "dsd", "nqb"
 RULE_NAMES = {

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import Check, above, all_of, at_least, below, judge
+from perhop.plurals import counted
+from perhop.show.declared import Axis, Plot, Row, Table
+from perhop.statistics.judging import Check, above, all_of, at_least, below, judge
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
+from perhop.studies.study import Study
 from perhop.studies.today.common import (
     BBR3,
     COLORLESS,
@@ -34,16 +38,15 @@ from perhop.studies.today.common import (
     stated,
     today,
 )
-from perhop.study import Axis, Plot, Row, Sample, Study, Table
-from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from perhop.judging import Judgement
-    from perhop.runs import Run
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.evidence import Evidence
     from perhop.studies.today.common import Judge
-    from perhop.study import Evidence, Factors
 
 DROP_TAIL, RIO, RI_PLUS_O, INVERSE, THREE_DROP, TWAM = (
     "drop-tail",

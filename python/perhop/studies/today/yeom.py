@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import at_least, at_most
+from perhop.show.declared import Axis, Plot, Table
+from perhop.statistics.judging import at_least, at_most
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
+from perhop.studies.study import Study
 from perhop.studies.today.common import (
     BBR3,
     COLORLESS,
@@ -36,13 +39,12 @@ from perhop.studies.today.common import (
 )
 from perhop.studies.yeom.common import INVERSE, NO_OUT, PROFILES, RIO, SETTING, THREE_DROP
 from perhop.studies.yeom.ten_flows import CAPACITY, COUNT, class_name
-from perhop.study import Axis, Plot, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.runs import Run
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
 
 SRTCM, TRTCM = "srtcm", "trtcm"
 PAPERS_OWN = (RIO, INVERSE, NO_OUT, THREE_DROP)

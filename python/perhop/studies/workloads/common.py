@@ -7,21 +7,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perhop import catalog
-from perhop.durations import Durations
-from perhop.judging import above, all_of, below, judge
+from perhop.measures import catalog
+from perhop.measures.durations import Durations
+from perhop.show.declared import Axis
+from perhop.statistics.judging import above, all_of, below, judge
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import Paper
 from perhop.studies.sampling import times
 from perhop.studies.today.common import failing, numbers, shown
-from perhop.study import Axis, Sample
 
 if TYPE_CHECKING:
-    from perhop.emodel import CodecName
-    from perhop.judging import Check, Judgement
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
+    from perhop.measures.emodel import CodecName
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
+    from perhop.statistics.judging import Check, Judgement
+    from perhop.studies.evidence import Evidence
     from perhop.studies.today.common import Judge
-    from perhop.study import Evidence, Factors
 
 stated = Paper(__package__, "claims.toml").item
 """The claims of one study, its method and its assumptions."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import above, at_least, at_most, below
+from perhop.show.declared import Axis, Plot, Table
+from perhop.statistics.judging import above, at_least, at_most, below
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
+from perhop.studies.study import Study
 from perhop.studies.today.common import link_samples, together
 from perhop.studies.workloads.common import (
     BASIC,
@@ -39,14 +42,13 @@ from perhop.studies.workloads.common import (
     stated,
     video_samples,
 )
-from perhop.study import Axis, Plot, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.runs import Run
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
     from perhop.studies.today.common import Judge
-    from perhop.study import Factors
 
 RULES = Axis("rule", "Rule", RULE_NAMES)
 USERS, GREEDY = "users", "greedy"

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.finite_flows import SIZES, FiniteFlows
-from perhop.judging import above, at_most
+from perhop.measures.finite_flows import SIZES, FiniteFlows
+from perhop.show.declared import Axis, Plot, Table
+from perhop.statistics.judging import above, at_most
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
 from perhop.studies.sampling import times
+from perhop.studies.study import Study
 from perhop.studies.today.common import link_samples, together
 from perhop.studies.workloads.common import (
     BASIC,
@@ -40,14 +43,13 @@ from perhop.studies.workloads.common import (
     rate_mbps,
     stated,
 )
-from perhop.study import Axis, Plot, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.durations import Durations
-    from perhop.runs import Run
-    from perhop.study import Factors
+    from perhop.measures.durations import Durations
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
 
 SHORT_RULES = {rule: name for rule, name in RULE_NAMES.items() if rule != NO_OUT}
 COLORED = tuple(rule for rule in READ_COLORS if rule != NO_OUT)

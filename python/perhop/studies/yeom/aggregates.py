@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import Judgement, above, all_of, judge, near
-from perhop.measures import utilization
+from perhop.measures.fairness import utilization
+from perhop.show.declared import Axis, Plot, Reference, Row, Table
+from perhop.statistics.judging import Judgement, above, all_of, judge, near
+from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.paper import claims
+from perhop.studies.study import Study
 from perhop.studies.yeom.common import (
     CLASSES,
     COMPARED,
@@ -33,25 +36,15 @@ from perhop.studies.yeom.common import (
     sum_mbps,
     total_mbps,
 )
-from perhop.study import (
-    Axis,
-    Evidence,
-    Plot,
-    Reference,
-    Row,
-    Sample,
-    Study,
-    Table,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from perhop.runs import Run
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
     from perhop.studies.paper import Judges
-    from perhop.study import Factors
 
 RUNS = {11: 20, 12: 80}
 """By figure."""

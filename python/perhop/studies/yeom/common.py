@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import Check, Judgement, above, all_of, below, judge
-from perhop.measures import targets
-from perhop.statistics import Estimate, estimate
+from perhop.measures.fairness import targets
+from perhop.show.declared import Axis
+from perhop.statistics.intervals import Estimate, estimate
+from perhop.statistics.judging import Check, Judgement, above, all_of, below, judge
 from perhop.studies.paper import Paper
-from perhop.study import Axis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from perhop.runs import Run
-    from perhop.study import Evidence, Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.studies.evidence import Evidence
 
 PAPER = 'Yeom and Reddy, "Realizing throughput guarantees in a differentiated services network"'
 stated = Paper(__package__).item

@@ -17,7 +17,7 @@ from perhop.studies.yeom.udp import FIG9, FIG10
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perhop.study import Study
+    from perhop.studies.study import Study
 
 RUNS = 10
 PRINTED = (TABLE1, FIG3, FIG9, FIG10, TABLE2, TABLE3, FIG11, FIG12)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Judgement, above, all_of, below, judge
-from perhop.measures import rmse
+from perhop.measures.fairness import rmse
+from perhop.show.declared import Axis, Table
+from perhop.statistics.judging import Judgement, above, all_of, below, judge
+from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.paper import claims
+from perhop.studies.study import Study
 from perhop.studies.yeom.common import (
     INVERSE,
     MBPS,
@@ -22,13 +25,12 @@ from perhop.studies.yeom.common import (
     mean_mbps,
     stated,
 )
-from perhop.study import Axis, Evidence, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perhop.runs import Run
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
 
 COUNT = 2
 """Flows of each rate."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.measures import (
+from perhop.measures.fairness import (
     differentiation,
     differentiation_by_rtt,
     fairness,
@@ -18,6 +18,7 @@ from perhop.measures import (
     rmse,
     utilization,
 )
+from perhop.studies.evidence import Sample
 from perhop.studies.yeom.common import (
     COMPARED,
     MBPS,
@@ -29,13 +30,12 @@ from perhop.studies.yeom.common import (
     mean_mbps,
     stated,
 )
-from perhop.study import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perhop.runs import Run
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
 
 PROFILES = (0.0, 0.5, 1.0)
 """Reserved rates in Mbit/s, at each round-trip time one flow of each."""

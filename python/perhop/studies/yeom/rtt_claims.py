@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from perhop.judging import (
+from perhop.statistics.judging import (
     Judgement,
     above,
     all_of,
@@ -17,6 +17,7 @@ from perhop.judging import (
     near,
     opposite,
 )
+from perhop.studies.evidence import Evidence
 from perhop.studies.yeom.common import (
     COMPARED,
     INVERSE,
@@ -31,12 +32,11 @@ from perhop.studies.yeom.common import (
     failing,
 )
 from perhop.studies.yeom.rtt import CAPACITY, PROFILES, RTTS, entry
-from perhop.study import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop.study import Factors
+    from perhop.show.declared import Factors
 
 
 RATIO_OF = {

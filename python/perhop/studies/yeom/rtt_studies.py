@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perhop.show.declared import Axis, Plot, Reference, Table
 from perhop.studies.paper import claims
-from perhop.studies.yeom.common import (
-    COMPARED,
-    INVERSE,
-    PAPER,
-    RIO,
-    RUNS,
-    SCHEMES,
-    THREE_DROP,
-    TWO_WINDOWS,
-)
+from perhop.studies.study import Study
+from perhop.studies.yeom.common import COMPARED, INVERSE, PAPER, RIO, RUNS, SCHEMES, THREE_DROP, TWO_WINDOWS
 from perhop.studies.yeom.rtt import (
     CAPACITY,
     CELLS,
@@ -43,7 +36,6 @@ from perhop.studies.yeom.rtt_claims import (
     succeed,
     three_drop_is_rio,
 )
-from perhop.study import Axis, Plot, Reference, Study, Table
 
 if TYPE_CHECKING:
     from perhop.studies.paper import Judges

@@ -9,9 +9,12 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Judgement, above, all_of, at_most, judge
-from perhop.measures import rmse
+from perhop.measures.fairness import rmse
+from perhop.show.declared import Axis, Plot, Reference, Row, Table
+from perhop.statistics.judging import Judgement, above, all_of, at_most, judge
+from perhop.studies.evidence import Published
 from perhop.studies.paper import claims
+from perhop.studies.study import Study
 from perhop.studies.yeom import ten_flows
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
@@ -28,14 +31,14 @@ from perhop.studies.yeom.common import (
     cell,
     stated,
 )
-from perhop.study import Axis, Plot, Published, Reference, Row, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
-    from perhop.study import Evidence, Factors, Sample
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
+    from perhop.studies.evidence import Evidence, Sample
 
 RUNS = 10
 BASE = "unchanged"

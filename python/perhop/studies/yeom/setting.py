@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Judgement, above, all_of, at_most, below, fact, judge
-from perhop.measures import rmse
+from perhop.measures.fairness import rmse
+from perhop.show.declared import Axis, Row, Table
+from perhop.statistics.judging import Judgement, above, all_of, at_most, below, fact, judge
+from perhop.studies.evidence import Published, Sample
 from perhop.studies.paper import claims
+from perhop.studies.study import Study
 from perhop.studies.yeom import rtt, ten_flows, udp
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
@@ -36,14 +39,14 @@ from perhop.studies.yeom.common import (
     failing,
     stated,
 )
-from perhop.study import Axis, Published, Row, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
-    from perhop.study import Evidence, Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
+    from perhop.studies.evidence import Evidence
 
 RUNS = 12
 SHARED = ("probabilistic", "1s")

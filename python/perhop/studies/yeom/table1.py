@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perhop.show.declared import Plot, Reference, Table
 from perhop.studies.paper import claims
+from perhop.studies.study import Study
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     CLASSES,
@@ -76,12 +78,6 @@ from perhop.studies.yeom.ten_flows import (
     fig3_samples,
     gaps,
     samples,
-)
-from perhop.study import (
-    Plot,
-    Reference,
-    Study,
-    Table,
 )
 
 if TYPE_CHECKING:

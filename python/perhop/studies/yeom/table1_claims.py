@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from perhop.judging import (
+from perhop.plurals import counted
+from perhop.statistics.judging import (
     Judgement,
     above,
     all_of,
@@ -18,6 +19,7 @@ from perhop.judging import (
     judge,
     near,
 )
+from perhop.studies.evidence import Evidence
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     FAIRLY_CLOSE,
@@ -37,21 +39,12 @@ from perhop.studies.yeom.common import (
     each_below,
     failing,
 )
-from perhop.studies.yeom.ten_flows import (
-    CAPACITY,
-    NEARLY,
-    RESERVED,
-    TARGETS,
-    entry,
-    gap_estimate,
-)
-from perhop.study import Evidence
-from perhop.wording import counted
+from perhop.studies.yeom.ten_flows import CAPACITY, NEARLY, RESERVED, TARGETS, entry, gap_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop.statistics import Estimate
+    from perhop.statistics.intervals import Estimate
 
 
 def sides(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from perhop.judging import (
+from perhop.statistics.judging import (
     Check,
     Judgement,
     above,
@@ -17,6 +17,7 @@ from perhop.judging import (
     judge,
     near,
 )
+from perhop.studies.evidence import Evidence
 from perhop.studies.yeom.common import (
     FAIRLY_CLOSE,
     NAMES,
@@ -30,14 +31,7 @@ from perhop.studies.yeom.common import (
     failing,
 )
 from perhop.studies.yeom.table1_claims import mean_target
-from perhop.studies.yeom.ten_flows import (
-    CAPACITY,
-    COUNT,
-    RESERVED,
-    TARGETS,
-    entry,
-)
-from perhop.study import Evidence
+from perhop.studies.yeom.ten_flows import CAPACITY, COUNT, RESERVED, TARGETS, entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.measures import jain_index, reservation_success, rmse, utilization
+from perhop.measures.fairness import jain_index, reservation_success, rmse, utilization
+from perhop.show.declared import Axis, Row
+from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     DURATION_S,
@@ -25,19 +27,13 @@ from perhop.studies.yeom.common import (
     stated,
     total_mbps,
 )
-from perhop.study import (
-    Axis,
-    Evidence,
-    Row,
-    Sample,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perhop.runs import Run
-    from perhop.statistics import Estimate
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
 COUNT = 2
 """Flows of each class."""
 CAPACITY = {60: 12.0, 90: 8.0, 120: 6.0}

@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Judgement, above, all_of, any_of, at_least, below, judge, near
-from perhop.measures import targets, utilization
+from perhop.measures.fairness import targets, utilization
+from perhop.show.declared import Axis, Plot, Reference, Table
+from perhop.statistics.judging import Judgement, above, all_of, any_of, at_least, below, judge, near
+from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.paper import claims
+from perhop.studies.study import Study
 from perhop.studies.yeom.common import (
     COMPARED,
     INVERSE,
@@ -30,13 +33,12 @@ from perhop.studies.yeom.common import (
     sum_mbps,
     total_mbps,
 )
-from perhop.study import Axis, Evidence, Plot, Reference, Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from perhop.runs import Run
-    from perhop.study import Factors
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
 
 RESERVED, BEST_EFFORT, UDP = "reserved", "best-effort", "udp"
 FLOWS = 10

@@ -1,0 +1,1 @@
+"""Blocks in Python: roles, parameters, and how a scenario finds them; the catalogue of all blocks."""

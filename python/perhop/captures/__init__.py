@@ -1,0 +1,1 @@
+"""Captures of packets, replayed into a meter, a queue or a link."""

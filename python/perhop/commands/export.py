@@ -1,0 +1,111 @@
+"""`perhop export`: a link's queue and meters as lines of a router's configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perhop.commands import terminal
+from perhop.plurals import counted
+from perhop.processes.lazy import Lazy
+
+if TYPE_CHECKING:
+    from perhop import routers
+    from perhop.files import outputs
+    from perhop.scenario import reading
+    from perhop.show import table
+else:
+    outputs = Lazy("perhop.files.outputs")
+    routers = Lazy("perhop.routers")
+    reading = Lazy("perhop.scenario.reading")
+    table = Lazy("perhop.show.table")
+
+
+def export(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
+    *,
+    dialect: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="DIALECT",
+            help="The router's language: ios (Cisco), junos, tc (Linux), perhop-router.",
+        ),
+    ],
+    link: Annotated[
+        str | None,
+        typer.Option("--link", metavar="NAME", help="Which link (default: the only one with a queue)."),
+    ] = None,
+    shape: Annotated[
+        bool,
+        typer.Option("--shape", help="Shape to the link's rate: the interface is faster than the link."),
+    ] = False,
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Leave out what the language cannot express, and say so.")
+    ] = False,
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            "--devices",
+            metavar="IN,OUT",
+            help="For perhop-router: its interface towards the customers, and that towards the network.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", parser=terminal.place, help="The configuration to write."
+        ),
+    ] = Path("-"),
+    json_file: terminal.Json = None,
+    wide: terminal.Wide = False,
+) -> None:
+    """Write the queue and the meters of a link as lines of a router's configuration.
+
+    Comments in it, and the report, say which values are rounded and by how much, what the router does in
+    another way, and with --lenient what is left out. Only the forward direction is written; for
+    perhop-router, also the reverse one if it has a queue.
+
+    \b
+    Examples:
+      perhop export branch.toml --to ios -o branch.cfg
+      perhop export network.toml --link uplink --to ios --shape -o uplink.cfg
+      perhop export network.toml --link uplink --to junos --shape -o uplink.conf
+      perhop export network.toml --link uplink --to tc --shape -o uplink.sh
+      perhop export branch.toml --to perhop-router --devices eth1,eth0 -o out.toml
+    """  # noqa: D301
+    where = outputs.prepare_file(output, "--output", reads=[scenario])
+    json_path = None if json_file is None else outputs.prepare_file(json_file, reads=[scenario])
+    done = routers.exported(
+        reading.canonical(scenario),
+        str(scenario),
+        dialect,
+        link=link,
+        shape=shape,
+        lenient=lenient,
+        devices=devices,
+    )
+    say = terminal.note if outputs.STDOUT in {where, json_path} else terminal.say
+    if where == outputs.STDOUT:
+        terminal.out_bytes(done.text.encode())
+    else:
+        outputs.write(where, done.text)
+    if json_path == outputs.STDOUT:
+        terminal.out_bytes((done.to_json() + "\n").encode())
+    elif json_path is not None:
+        outputs.write(json_path, done.to_json() + "\n")
+    say(_report(done, terminal.width(wide=wide)))
+    if where != outputs.STDOUT:
+        terminal.note(f"{where}: written")
+
+
+def _report(done: routers.Exported, width: int | None) -> str:
+    """What the lines do not say as the scenario does."""
+    naming = [table.prose(done.naming, width)] if done.naming else []
+    if not done.remarks:
+        return "\n".join([f"{done.link}, written for {done.dialect}: every value unchanged", *naming])
+    lines = [f"{done.link}, written for {done.dialect}; {counted(len(done.remarks), 'remark')}:"]
+    lines += [table.prose(f"{r.kind}: {r.place}: {r.text}", width) for r in done.remarks]
+    return "\n".join([*lines, *naming])

@@ -1,0 +1,265 @@
+"""`perhop import`: a scenario from a router's configuration, and how each value was obtained."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perhop import _engine
+from perhop.commands import terminal
+from perhop.errors import PerhopError, ScenarioError
+from perhop.files import inputs
+from perhop.plurals import counted
+from perhop.processes.lazy import Lazy
+from perhop.scenario import quantities
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perhop import routers
+    from perhop.files import outputs
+    from perhop.routers import model, units
+    from perhop.show import table
+else:
+    outputs = Lazy("perhop.files.outputs")
+    model = Lazy("perhop.routers.model")
+    routers = Lazy("perhop.routers")
+    table = Lazy("perhop.show.table")
+    units = Lazy("perhop.routers.units")
+
+LIMIT = 16_000_000
+"""Bytes of a configuration; anything larger is the wrong file."""
+RATES = quantities.with_printed(quantities.RATES)
+BYTES = quantities.with_printed({"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9})
+TIMES = quantities.with_printed(quantities.TIMES)
+PACKETS = quantities.with_printed({"p": 1.0})
+
+
+def import_(
+    configurations: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="A router's configuration, or its parts; - is standard input."
+        ),
+    ],
+    *,
+    dialect: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="DIALECT",
+            help="Its language (default: recognised): ios, ios-xr, nx-os, junos, eos, routeros, tc, vyos, "
+            "sonic, openconfig.",
+        ),
+    ] = None,
+    interface: Annotated[
+        str | None,
+        typer.Option("--interface", metavar="NAME", help="Whose queues (default: the only one with queues)."),
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="20Mbps", help="The rate of the interface.")
+    ] = None,
+    link_rate: Annotated[str | None, typer.Option("--link-rate", hidden=True)] = None,
+    packet_size: Annotated[
+        str | None, typer.Option("--packet-size", metavar="1000B", help="The mean size of packets.")
+    ] = None,
+    buffer: Annotated[
+        str | None,
+        typer.Option(
+            "--buffer",
+            metavar="1MB",
+            help="The buffer of the port, or of a queue without a limit: bytes, packets (`200p`) or time "
+            "at its rate (`50ms`).",
+        ),
+    ] = None,
+    segment_size: Annotated[
+        str | None,
+        typer.Option(
+            "--segment-size", metavar="208B", help="What the device counts as a segment of its buffer (EOS)."
+        ),
+    ] = None,
+    matches: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--match",
+            metavar="CLASS=DSCP",
+            help="The codepoints of a class that the device chooses by something else; may be repeated.",
+        ),
+    ] = None,
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Assume what is missing, and say so, in place of asking for it.")
+    ] = False,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE.toml", parser=terminal.place, help="The scenario to write."
+        ),
+    ] = Path("-"),
+    json_file: terminal.Json = None,
+    wide: terminal.Wide = False,
+) -> None:
+    """Make a scenario of a router's configuration: queues, meters and matches of one interface.
+
+    The scenario names the line of each value. The report says how each was obtained, and lists with codes
+    W01 to W18 what perhop does differently, and every line that has no effect. Nothing is guessed: what the
+    configuration does not say is asked for by an option. Traffic is yours to fill in; the scenario has a
+    template of it.
+
+    \b
+    Examples:
+      perhop import edge.cfg --rate 20Mbps --packet-size 1000B -o edge.toml
+      perhop import tc.sh --interface eth0 -o eth0.toml
+    """  # noqa: D301
+    source = routers.Source([(str(path), read(path)) for path in configurations])
+    if rate is not None and link_rate is not None:
+        raise PerhopError("--link-rate is the former name of --rate; give --rate alone")
+    rate = rate or link_rate
+    given = answers(rate, packet_size, buffer, segment_size, matches=matches or [], lenient=lenient)
+    where = outputs.prepare_file(output, "--output", reads=configurations)
+    json_path = None if json_file is None else outputs.prepare_file(json_file, reads=configurations)
+    if where == json_path == outputs.STDOUT:
+        raise PerhopError(
+            "--json -: the scenario is on standard output, too; give it a file with -o FILE.toml"
+        )
+    done = routers.imported(source, given, dialect=dialect, interface=interface)
+    name = "scenario" if where == outputs.STDOUT else str(where)
+    try:
+        _, notices = _engine.read_toml(done.toml, name, real_packets=False, folder=Path())
+    except ScenarioError as error:
+        raise PerhopError(
+            f"{source.names[0]}: its values make no scenario that perhop accepts: {error}"
+        ) from None
+    standard = outputs.STDOUT in {where, json_path}
+    say = terminal.note if standard else terminal.say
+    if where == outputs.STDOUT:
+        terminal.out_bytes(done.toml.encode())
+    else:
+        outputs.write(where, done.toml)
+    if json_path == outputs.STDOUT:
+        terminal.out_bytes((done.to_json(source) + "\n").encode())
+    elif json_path is not None:
+        outputs.write(json_path, done.to_json(source) + "\n")
+    say(_report(done, source, terminal.width(wide=wide)))
+    terminal.warn(notices)
+    if where != outputs.STDOUT:
+        terminal.note(f"{where}: written; fill in the traffic, then: {terminal.command('run', str(where))}")
+
+
+def answers(
+    rate: str | None,
+    packet_size: str | None,
+    buffer: str | None,
+    segment_size: str | None = None,
+    *,
+    matches: Sequence[str] = (),
+    lenient: bool = False,
+) -> routers.Answers:
+    """What a user says beside a configuration, from text as the options of the command have it.
+
+    Raises:
+        PerhopError: One of them cannot be read; the message names the option.
+    """
+    return routers.Answers(
+        link_rate=_quantity("--rate", rate, RATES, "20Mbps"),
+        packet_size=_quantity("--packet-size", packet_size, BYTES, "1000B"),
+        buffer=_buffer(buffer),
+        segment_size=_quantity("--segment-size", segment_size, BYTES, "208B"),
+        matches=_matches(matches),
+        lenient=lenient,
+    )
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a configuration; `-` is standard input.
+
+    Raises:
+        PerhopError: It cannot be read, or is too large for a configuration.
+    """
+    try:
+        with (Path("/dev/stdin") if str(path) == "-" else path).open("rb") as file:
+            data = file.read(LIMIT + 1)
+    except FileNotFoundError:
+        raise PerhopError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise PerhopError(f"{path}: is a directory; give a configuration as a file") from None
+    except OSError as error:
+        raise PerhopError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise PerhopError(f"{str(path)!r}: is not a file name") from None
+    if len(data) > LIMIT:
+        raise PerhopError(f"{path}: larger than {LIMIT // 1_000_000} MB; give one device's configuration")
+    inputs.expect_no_utf16(data, str(path))
+    return data
+
+
+def _quantity(option: str, text: str | None, factors: Mapping[str, float], example: str) -> float | None:
+    if text is None:
+        return None
+    found = units.scaled(text.replace(" ", ""), _lowered(factors))
+    if found is not None and found <= 0:
+        raise PerhopError(f"{option} must be above 0, such as {example}, not `{text}`")
+    if not found:
+        raise PerhopError(f"{option} must be a number with a unit, such as {example}, not `{text}`")
+    return found
+
+
+def _lowered(factors: Mapping[str, float]) -> dict[str, float]:
+    """Factors of units whatever their case, as configurations have them."""
+    return {unit.lower(): factor for unit, factor in factors.items()}
+
+
+def _buffer(text: str | None) -> model.Quantity | None:
+    if text is None:
+        return None
+    bare = text.replace(" ", "")
+    for unit, factors in (
+        (model.Unit.BYTES, BYTES),
+        (model.Unit.PACKETS, PACKETS),
+        (model.Unit.SECONDS, TIMES),
+    ):
+        found = units.scaled(bare, _lowered(factors))
+        if found:
+            return model.Quantity(found, unit, 0, model.How.ASKED, text=f"--buffer {text}")
+    raise PerhopError(f"--buffer must be bytes, packets or a time, such as 1MB, 200p or 50ms, not `{text}`")
+
+
+def _matches(texts: Sequence[str]) -> dict[str, frozenset[int]]:
+    result = {}
+    for text in texts:
+        name, equals, values = text.rpartition("=")
+        codepoints = units.codepoints(re.sub(r"\s", "", values))
+        if not equals or not name or codepoints is None:
+            raise PerhopError(f"--match must be CLASS=DSCP, such as VOICE=ef or DATA=af21,af22, not `{text}`")
+        result[name] = codepoints
+    return result
+
+
+def _report(done: routers.Imported, source: routers.Source, width: int | None) -> str:
+    """Tables by queue, then what differs, then the lines without effect."""
+    lines = [f"{done.port}, read as {routers.DIALECTS[done.dialect].title}"]
+    queues = dict.fromkeys(row.queue for row in done.rows)
+    for queue in queues:
+        listed = [
+            {
+                "parameter": row.parameter,
+                "value": row.value,
+                "line": source.place(row.line),
+                "how": row.how,
+                "from": row.said,
+            }
+            for row in done.rows
+            if row.queue == queue
+        ]
+        lines += ["", queue, *table.records(listed, width)]
+    differing = [finding for finding in done.findings if finding.code != "W13"]
+    ignored = [finding for finding in done.findings if finding.code == "W13"]
+    if differing:
+        lines += ["", f"{counted(len(differing), 'warning')}:"]
+        lines += [table.prose(f"{f.code} {source.place(f.line)}: {f.text}", width) for f in differing]
+    if ignored:
+        lines += ["", f"{counted(len(ignored), 'line')} without effect (W13):"]
+        lines += [table.prose(f"{source.place(f.line)}: {f.text}", width) for f in ignored]
+    return "\n".join(lines)

@@ -1,0 +1,257 @@
+"""`perhop live`: a scenario on real packets."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from perhop.commands import terminal
+from perhop.errors import PerhopError, ScenarioError
+from perhop.processes import interrupts
+from perhop.processes.lazy import Lazy
+from perhop.show.numbers import measured
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perhop.files import outputs
+    from perhop.real_packets import laboratory, metrics
+    from perhop.real_packets.laboratory import LiveReport, LiveResult
+    from perhop.runs import report_files, summary
+    from perhop.scenario import reading
+    from perhop.show import table
+else:
+    reading = Lazy("perhop.scenario.reading")
+    laboratory = Lazy("perhop.real_packets.laboratory")
+    metrics = Lazy("perhop.real_packets.metrics")
+    outputs = Lazy("perhop.files.outputs")
+    summary = Lazy("perhop.runs.summary")
+    table = Lazy("perhop.show.table")
+    report_files = Lazy("perhop.runs.report_files")
+
+INVALID = 3
+"""Exit status of a command whose runs are invalid."""
+
+
+RealTime = Annotated[
+    bool,
+    typer.Option(
+        "--real-time/--no-real-time", help="Give the router real-time priority where that is allowed."
+    ),
+]
+Device = Annotated[
+    Literal["auto", "tun", "packet"],
+    terminal.choice(
+        "--device",
+        ("auto", "tun", "packet"),
+        "How hosts are joined to the router: by TUN devices, or by packet sockets over Ethernet; "
+        "auto takes TUN where it can be opened.",
+    ),
+]
+
+
+def live(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
+    *,
+    runs: Annotated[int | None, terminal.runs("Runs on real packets, one after the other")] = None,
+    seed: terminal.Seed = 1,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Print running statistics each second, on standard error.")
+    ] = False,
+    real_time: RealTime = True,
+    device: Device = "auto",
+    metrics_at: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="127.0.0.1:PORT",
+            help="Serve running statistics for Prometheus there, to this machine only.",
+        ),
+    ] = None,
+    wide: terminal.Wide = False,
+    out: terminal.Out = None,
+    json_file: terminal.Json = None,
+) -> None:
+    """Run a scenario on real packets and print what `perhop run` prints.
+
+    Two hosts in private network namespaces talk through perhop's router: TCP is the kernel's, UDP, RAP and
+    TFRC are perhop's own senders. A run takes as long as the scenario says. It works for root, and for
+    ordinary users where the system lets them make user namespaces; nothing of it is left behind, however it
+    ends. A run in which the machine was too slow, or lost packets where the scenario has no queue, is called
+    invalid, and the command then ends with status 3.
+
+    \b
+    Examples:
+      perhop live my.toml
+      perhop live my.toml --runs 4 --stats
+      perhop live my.toml --metrics 127.0.0.1:9477
+    """  # noqa: D301
+    first, wanted = terminal.seeds(seed, 1 if runs is None else runs)
+    checked = reading.read(scenario, real_packets=True)
+    terminal.warn(checked.notices)
+    served = None if metrics_at is None else metrics.endpoint(metrics_at)
+    if out is not None:
+        outputs.claim_directory(out)
+    json_path = None if json_file is None else outputs.prepare_file(json_file, reads=[scenario])
+    interrupts.leaves("interrupted; nothing was written, and nothing is left in the system")
+    try:
+        with nullcontext() if served is None else metrics.serve(*served) as serving:
+            meter = None
+            if serving is not None:
+                meter, place = serving
+                terminal.note(f"metrics: {place}")
+            result = run(checked.text, wanted, first, stats=stats, manner=(real_time, device), meter=meter)
+    except ScenarioError as error:
+        # The engine names the key; which file it is in is known here.
+        raise PerhopError(f"{scenario}: {error}") from None
+    interrupts.leaves("interrupted")
+    shown = replace(
+        summary.summarize(result, "on real packets", scenario.stem),
+        machine=[_row(report) for report in result.reports],
+        remarks=remarks(result),
+    )
+    say = terminal.note if json_path == outputs.STDOUT else terminal.say
+    if out is not None:
+        command = terminal.command(
+            "live", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
+        )
+        report_files.write_run(out, result, shown, command)
+    text = to_json(result)
+    if json_path == outputs.STDOUT:
+        terminal.out_bytes(text.encode())
+    elif json_path is not None:
+        outputs.write(json_path, text)
+    width = terminal.width(wide=wide)
+    say(shown.text(width))
+    say(report_text(result, width))
+    if out is not None:
+        say(f"\nreport: {out / 'report.html'}")
+    if not result.valid:
+        raise typer.Exit(INVALID)
+
+
+def run(
+    canonical: str,
+    runs: int,
+    seed: int,
+    *,
+    stats: bool,
+    manner: tuple[bool, laboratory.Device],
+    meter: metrics.RunningStatistics | None = None,
+) -> LiveResult:
+    """Run on real packets, with a bar of seconds on a terminal, or with `stats` a line each second."""
+    content = json.loads(canonical)
+    printer = _Printer(content)
+    total = max(1, int(runs * seconds(canonical)))
+    with terminal.progress("seconds", 0 if stats else total) as step:
+
+        def watch(number: int, glimpse: Mapping[str, Any]) -> None:
+            if meter is not None:
+                meter.see(number, glimpse)
+            if stats:
+                terminal.note(printer.line(number, glimpse))
+            else:
+                step()
+
+        real_time, device = manner
+        return laboratory.run(
+            content,
+            runs=runs,
+            seed=seed,
+            real_time=real_time,
+            device=device,
+            watch_s=1.0,
+            watch=watch,
+        )
+
+
+def seconds(canonical: str) -> float:
+    """How long a run takes."""
+    text = str(json.loads(canonical)["duration"])
+    for unit, factor in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)):
+        if text.endswith(unit):
+            return float(text.removesuffix(unit)) * factor
+    raise ValueError(text)
+
+
+class _Printer:
+    """Lines of running statistics."""
+
+    def __init__(self, scenario: Mapping[str, Any]) -> None:
+        self.counts = {group["name"]: int(group.get("count", 1)) for group in scenario["flows"]}
+        self.last: tuple[float, Mapping[str, float]] = (0.0, {})
+
+    def line(self, seed: int, glimpse: Mapping[str, Any]) -> str:
+        """`seed 1  12 s  gold 1.53 …`: what each flow of a group got since the last line, in Mbit/s."""
+        now, received = float(glimpse["time_s"]), glimpse["received_bytes"]
+        then, before = self.last if self.last[0] < now else (0.0, {})
+        self.last = (now, received)
+        rates = [
+            f"{name} {(got - before.get(name, 0.0)) * 8e-6 / (now - then) / self.counts[name]:.3f}"
+            for name, got in received.items()
+        ]
+        links = []
+        for name, link in glimpse["links"].items():
+            dropped = ", ".join(f"{reason} {packets}" for reason, packets in link["dropped"].items())
+            links.append(f"{name}: {link['waiting']} waiting, dropped {dropped or 'none'}")
+        late = glimpse["late_s"]
+        return (
+            f"seed {seed}  {now:g} s  Mbit/s each: {', '.join(rates)};  {'; '.join(links)};  "
+            f"late p50 {late['p50'] * 1e3:.3f} ms, p99 {late['p99'] * 1e3:.3f} ms"
+        )
+
+
+def to_json(result: LiveResult) -> str:
+    """As `perhop run --json`, with the reports under `live`."""
+    content = json.loads(summary.to_json(result))
+    content["live"] = [{"seed": report.seed, **report.findings} for report in result.reports]
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def report_text(result: LiveResult, width: int | None = None) -> str:
+    """How well the machine kept up, a line for each run, and what a reader should know."""
+    rows = [_row(report) for report in result.reports]
+    shown = table.records(rows, width, _LEFT_OUT_FIRST)
+    return "\n".join(["", *shown, "", *(table.prose(text, width) for text in remarks(result))])
+
+
+_LEFT_OUT_FIRST = (
+    "priority",
+    "CPU, us/p",
+    "late p50, ms",
+    "late p99.9, ms",
+    "packets",
+    "CPU, %",
+    "pause, ms",
+)
+
+
+def remarks(result: LiveResult) -> list[str]:
+    """What sent, what the kernel did otherwise, and which runs are invalid for what reason."""
+    findings = result.reports[0].findings
+    groups = [flow["name"] for flow in json.loads(result.scenario)["flows"]]
+    senders = ", ".join(f"{name}: {sender}" for name, sender in zip(groups, findings["senders"], strict=True))
+    lines = [f"Linux {findings['kernel']}; {senders}", *(f"Note: {note}." for note in findings["notes"])]
+    for report in result.reports:
+        lines += [f"INVALID, seed {report.seed}: {why}." for why in report.findings["invalid"]]
+    return lines
+
+
+def _row(report: LiveReport) -> dict[str, str]:
+    findings = report.findings
+    late = findings["late_s"]
+    return {
+        "seed": str(report.seed),
+        "run": "valid" if report.valid else "INVALID",
+        "packets": f"{report.packets:,}",
+        **{f"late {q}, ms": measured(late[q] * 1e3) for q in ("p50", "p99", "p99.9", "max")},
+        "pause, ms": measured(late["pause"] * 1e3),
+        "CPU, %": measured(100 * findings["cpu_s"] / findings["wall_s"]),
+        "CPU, us/p": measured(report.cpu_per_packet_s * 1e6),
+        "priority": "real-time" if findings["real_time"] else "normal",
+    }

@@ -1,0 +1,195 @@
+"""`perhop replay`: a capture into a meter, a queue or a link of a scenario."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perhop.commands import terminal
+from perhop.errors import PerhopError
+from perhop.files import inputs
+from perhop.processes import interrupts
+from perhop.processes.lazy import Lazy
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from perhop.captures import replaying
+    from perhop.files import outputs
+    from perhop.runs import csv_tables
+else:
+    replaying = Lazy("perhop.captures.replaying")
+    outputs = Lazy("perhop.files.outputs")
+    csv_tables = Lazy("perhop.runs.csv_tables")
+
+_FORMATS = (".parquet", ".csv")
+
+
+def replay(
+    capture: Annotated[
+        Path, typer.Argument(metavar="CAPTURE", help="A pcap or pcapng file; - is standard input.")
+    ],
+    scenario: Annotated[
+        Path | None, typer.Argument(metavar="SCENARIO.toml", help="A scenario file, for its link.")
+    ] = None,
+    *,
+    link: Annotated[
+        str | None,
+        typer.Option(
+            "--link", metavar="NAME", help="The scenario's link (default: the only one with a queue)."
+        ),
+    ] = None,
+    meter: Annotated[
+        str | None,
+        typer.Option(
+            "--meter",
+            metavar="TABLE",
+            help='A meter, as the keys of a profile: \'marker = "srtcm", rate = "10Mbps"\'.',
+        ),
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option("--queue", metavar="TABLE", help="A queue, as the keys of a queue: 'aqm = \"codel\"'."),
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="RATE", help="The rate of the queue's link: 100Mbps.")
+    ] = None,
+    interface: Annotated[
+        str | None,
+        typer.Option(
+            "--interface", metavar="NAME", help="The interface of a pcapng file whose packets take part."
+        ),
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            "--match",
+            metavar="TABLE",
+            help="Which packets take part, by source, destination, protocol, source-ports, "
+            "destination-ports and dscp: 'source = \"10.0.0.0/8\"' (default: all).",
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Begin so long after the first packet: 10s."),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="End so long after the first packet.")
+    ] = None,
+    speed: Annotated[
+        float, typer.Option("--speed", metavar="FACTOR", help="How much faster than captured packets come.")
+    ] = 1.0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="S", help="Draws what an AQM decides by chance.")
+    ] = 1,
+    top: Annotated[
+        int, typer.Option("--top", metavar="N", min=0, help="How many of the largest flows to show.")
+    ] = 10,
+    data_plane: Annotated[
+        bool,
+        typer.Option(
+            "--data-plane",
+            help="Forward the packets' bytes through the data plane of `perhop live`; same verdicts.",
+        ),
+    ] = False,
+    allow_cut: Annotated[
+        bool,
+        typer.Option("--allow-cut", help="Replay what is whole of a file that ends within a packet."),
+    ] = False,
+    packets: Annotated[
+        Path | None,
+        typer.Option(
+            "--packets",
+            metavar="FILE",
+            parser=terminal.place,
+            help="Write what became of each packet there: FILE.parquet or FILE.csv.",
+        ),
+    ] = None,
+    wide: terminal.Wide = False,
+    json_file: terminal.Json = None,
+    csv: terminal.Csv = None,
+) -> None:
+    """Replay a capture into a meter, a queue or a link of a scenario, and print what becomes of its packets.
+
+    Packets come at the times at which they were captured, whatever becomes of them: how would this hour of
+    traffic be marked, dropped, delayed? pcap and pcapng (microseconds or nanoseconds; Ethernet with VLAN
+    tags, raw IP, Linux cooked, loopback), IPv4 and IPv6, as a stream; gzip may have compressed the file.
+
+    \b
+    Examples:
+      perhop replay in.pcap --meter 'marker = "tsw", rate = "10Mbps"'
+      perhop replay in.pcap --queue 'aqm = "codel"' --rate 100Mbps --to 60s
+      perhop replay in.pcap office.toml --link access --packets out.parquet
+    """  # noqa: D301
+    if packets is not None and packets.suffix not in _FORMATS:
+        raise PerhopError(f"--packets: {packets}: name a file that ends in .parquet or .csv")
+    given = {"--meter": meter, "--queue": queue, "--match": match}
+    tables = {option: _table(option, text) for option, text in given.items()}
+    reads = [path for path in (capture, scenario) if path is not None]
+    json_path = None if json_file is None else outputs.prepare_file(json_file, reads=reads)
+    csv_tables.prepare(csv)
+    packets_path = None if packets is None else outputs.prepare_file(packets, "--packets", reads)
+    result = replaying.replay(
+        capture,
+        scenario,
+        link=link,
+        meter=tables["--meter"],
+        queue=tables["--queue"],
+        rate=rate,
+        interface=interface,
+        match=tables["--match"],
+        start=start,
+        end=end,
+        speed=speed,
+        seed=seed,
+        top=top,
+        allow_cut=allow_cut,
+        data_plane=data_plane,
+        packets=packets is not None,
+    )
+    interrupts.leaves("interrupted")
+    terminal.warn(result.report["notices"])
+    if packets_path is not None and result.packets is not None:
+        outputs.write(packets_path, _packed(result.packets, packets_path.suffix))
+    text = json.dumps(result.report, indent=1, ensure_ascii=False) + "\n"
+    if json_path == outputs.STDOUT:
+        terminal.out_bytes(text.encode())
+    elif json_path is not None:
+        outputs.write(json_path, text)
+    say = terminal.note if json_path == outputs.STDOUT else terminal.say
+    say(result.text(terminal.width(wide=wide)))
+    csv_tables.write(csv, text, say)
+
+
+def _packed(frame: pl.DataFrame, suffix: str) -> bytes:
+    """A frame as the contents of a file with that suffix."""
+    buffer = io.BytesIO()
+    if suffix == ".csv":
+        frame.write_csv(buffer)
+    else:
+        frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def _table(option: str, text: str | None) -> dict[str, Any] | None:
+    """The keys of a table, as TOML has them within braces.
+
+    Raises:
+        PerhopError: They are none.
+    """
+    if text is None:
+        return None
+    inner = text.strip().removeprefix("{").removesuffix("}")
+    try:
+        read: dict[str, Any] = inputs.toml(f"table = {{ {inner} }}", option)["table"]
+    except PerhopError:
+        example = {"--match": 'source = "10.0.0.0/8"', "--queue": 'aqm = "codel"'}
+        wanted = example.get(option, 'marker = "tsw", rate = "10Mbps"')
+        raise PerhopError(
+            f"{option}: `{text}` is no table; write keys and values with commas, such as '{wanted}'"
+        ) from None
+    return read

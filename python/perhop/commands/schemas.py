@@ -1,0 +1,64 @@
+"""The JSON Schemas of scenarios, sweeps, searches and plans."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from perhop import _engine
+from perhop.errors import PerhopError
+from perhop.processes.lazy import Lazy
+
+if TYPE_CHECKING:
+    from perhop.planning import document as plans
+    from perhop.scenario import keys
+    from perhop.sweeps import plan, tuning
+else:
+    plans = Lazy("perhop.planning.document")
+    keys = Lazy("perhop.scenario.keys")
+    plan = Lazy("perhop.sweeps.plan")
+    tuning = Lazy("perhop.sweeps.tuning")
+
+KINDS = ("scenario", "sweep", "tune", "plan")
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a kind of file.
+
+    Args:
+        kind: One of `KINDS`.
+
+    Raises:
+        PerhopError: There is no such kind.
+    """
+    match kind:
+        case "scenario":
+            return _scenario()
+        case "sweep":
+            return _with_scenario(keys.whole_schema("Sweep", plan.KEYS))
+        case "tune":
+            return _with_scenario(keys.whole_schema("Search", tuning.KEYS))
+        case "plan":
+            return keys.whole_schema("Plan", plans.KEYS, plans.TOGETHER_OR_NOT)
+    raise PerhopError(f"there is a schema of {', '.join(KINDS)}, not of `{kind}`")
+
+
+def text(kind: str) -> str:
+    """The schema of a kind of file, as text.
+
+    Raises:
+        PerhopError: There is no such kind.
+    """
+    return json.dumps(schema(kind), indent=2, ensure_ascii=False)
+
+
+def _scenario() -> dict[str, Any]:
+    return dict(json.loads(_engine.scenario_schema()))
+
+
+def _with_scenario(file: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a file that may hold a scenario as a table."""
+    scenario = _scenario()
+    parts = scenario.pop("$defs")
+    scenario.pop("$schema", None)
+    return {**file, "$defs": {**parts, "Scenario": scenario}}

@@ -1,0 +1,356 @@
+"""What the commands share at the terminal: their common options, progress, and what is said where."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+import threading
+import time
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from perhop.errors import PerhopError
+from perhop.plurals import lasting
+from perhop.processes import interrupts
+from perhop.processes.lazy import Lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.progress import Progress
+
+    from perhop.runs import extent
+else:
+    extent = Lazy("perhop.runs.extent")
+
+
+NARROWEST = 40
+"""Text is not fitted to less than this many columns."""
+PROGRESS_EVERY_S = 5.0
+"""Without a terminal, progress is a line of text this often."""
+FIRST_NOTE_S = 1.0
+LONG_S = 10.0
+"""The first line of progress comes sooner where more than this is left."""
+FEWEST_STEPS = 3
+"""Whole steps from which a forecast may be made."""
+
+
+def place(text: object) -> Path:
+    """A file name or directory as typed; an empty one would quietly mean the current directory."""
+    if not str(text):
+        raise PerhopError(
+            "--out, --json, --csv, --output, --plot, --store, --capture, --events: a name is empty; "
+            "give one, such as `results`"
+        )
+    return Path(str(text))
+
+
+def runs(counted: str) -> Any:  # noqa: ANN401 - as typer.Option
+    """The option --runs, which counts something else in each command."""
+    return typer.Option("--runs", metavar="N", help=f"{counted}, each with its own seed.")
+
+
+def choice(option: str, values: Sequence[str], help_text: str) -> Any:  # noqa: ANN401 - as typer.Option
+    """An option that takes one of a few values."""
+
+    def parse(text: object) -> str:
+        if text not in values:
+            raise PerhopError(f"{option} must be {', '.join(values[:-1])} or {values[-1]}, not `{text}`")
+        return str(text)
+
+    return typer.Option(option, metavar=f"[{'|'.join(values)}]", parser=parse, help=help_text)
+
+
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        metavar="S",
+        help="First seed; runs use S, S+1, ... Random numbers depend on the seed and on the names of groups "
+        "and links: renaming one changes the results of a seed.",
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", metavar="N", help="Threads (default: all cores). Results are the same for any number."
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        help="Threads of each run of a large network (default: the cores that the runs leave idle). Results "
+        "are the same for any number.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", parser=place, help="Write report.html, plots and data there."),
+]
+Json = Annotated[
+    Path | None,
+    typer.Option(
+        "--json", metavar="FILE", parser=place, help="Write the results as JSON, too; - is standard output."
+    ),
+]
+
+
+Csv = Annotated[
+    Path | None,
+    typer.Option(
+        "--csv",
+        metavar="DIR",
+        parser=place,
+        help="Write the tables as CSV files there, one for each; columns.csv has their units.",
+    ),
+]
+Engine = Annotated[
+    Literal["batched", "reference"] | None,
+    choice(
+        "--engine",
+        ("batched", "reference"),
+        "Default: batched if it accepts the network, else reference, which is slower. Same results.",
+    ),
+]
+Wide = Annotated[
+    bool, typer.Option("--wide", help="Show all columns of tables, however wide the terminal is.")
+]
+Holm = Annotated[
+    bool,
+    typer.Option(
+        "--holm",
+        help="Add a column of verdicts that are corrected for their number: with 95 % none of them errs.",
+    ),
+]
+
+
+def width(*, wide: bool) -> int | None:
+    """For how many columns to lay text out: the terminal's, or those of `COLUMNS`; 80 in a pipe.
+
+    Returns:
+        None where there is no limit.
+    """
+    return None if wide else max(NARROWEST, shutil.get_terminal_size((80, 24)).columns)
+
+
+def seeds(seed: int, runs: int) -> tuple[int, int]:
+    """The first seed and the number of runs, checked."""
+    if runs > extent.MAX_RUNS:
+        raise PerhopError(f"--runs must be at most {extent.MAX_RUNS:,}, not {runs}")
+    extent.seeds(seed, runs)
+    return seed, runs
+
+
+class Steps:
+    """Progress of a command: a bar on a terminal, a line every few seconds in a pipe; call it once a step."""
+
+    def __init__(self, what: str, total: int) -> None:
+        """Progress of `total` steps that are called `what`, such as "runs"."""
+        self._what, self._total = what, total
+        self._done = 0
+        self._under_way = 0.0
+        self._began = time.monotonic()
+        self._note_at = self._began + FIRST_NOTE_S
+        self._lock = threading.RLock()
+        """Held while something is printed: a line must not stand amid results."""
+        self._bar: Progress | None = None
+        if sys.stderr.isatty():
+            self._bar = _bar(what, total)
+
+    def __call__(self, total: int | None = None) -> None:
+        """One more step is done; of so many in all, if there are more than was thought."""
+        if total is not None and total > self._total:
+            self._total = total
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], total=total)
+        self._done += 1
+        self._under_way = max(0.0, self._under_way - 1.0)
+        self._show()
+
+    def waiting(self, under_way: float) -> None:
+        """Steps are under way, which come to so many whole ones; may be called as often as one likes."""
+        self._under_way = under_way
+        self._show()
+
+    def _show(self) -> None:
+        done = min(self._done + self._under_way, self._total)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done)
+            return
+        with self._lock:
+            self._note_if_due(done)
+
+    def _note_if_due(self, done: float) -> None:
+        now = time.monotonic()
+        if now < self._note_at or self._done >= self._total:
+            return
+        past = now - self._began
+        left = self._forecast(past, done)
+        if past < PROGRESS_EVERY_S and (left is None or left < LONG_S):
+            return
+        self._note_at = now + PROGRESS_EVERY_S
+        forecast = "" if left is None else f", about {lasting(left)} left"
+        note(f"{self._what}: {self._done} of {self._total} after {lasting(past)}{forecast}")
+
+    def _forecast(self, past: float, done: float) -> float | None:
+        """How many seconds are left, if enough is known: one or two whole steps alone say too little."""
+        if done <= 0 or (self._under_way == 0 and self._done < FEWEST_STEPS):
+            return None
+        return past * (self._total - done) / done
+
+    @contextmanager
+    def running(self) -> Iterator[Steps]:
+        """Show the bar; without a terminal write lines, whether or not a step ends meanwhile."""
+        if self._bar is None:
+            ended = threading.Event()
+            clock = threading.Thread(target=self._keep_noting, args=(ended,), daemon=True)
+            clock.start()
+            try:
+                yield self
+            finally:
+                ended.set()
+                clock.join()
+            return
+        with self._bar:
+            yield self
+
+    def _keep_noting(self, ended: threading.Event) -> None:
+        while not ended.wait(PROGRESS_EVERY_S):
+            self._show()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take the bar away while results are printed."""
+        if self._bar is None:
+            with self._lock:
+                yield
+            return
+        self._bar.stop()
+        try:
+            yield
+        finally:
+            self._bar.start()
+
+
+def _bar(what: str, total: int) -> Progress:
+    with interrupts.deferred():
+        from rich.console import Console  # noqa: PLC0415 - most commands need no bar
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+    bar.add_task(what, total=total)
+    return bar
+
+
+def progress(what: str, total: int) -> AbstractContextManager[Steps]:
+    """Progress of `total` steps: a bar on a terminal, a line every few seconds in a pipe."""
+    return Steps(what, total).running()
+
+
+_always: list[str] = []
+
+
+def always(option: str, value: str) -> None:
+    """An option of every command that is printed."""
+    _always.extend((option, value))
+
+
+def command(*words: str, **options: object) -> str:
+    """What to type to get the same again; options that are None were not given."""
+    given = [part for name, value in options.items() if value is not None for part in (name, str(value))]
+    return shlex.join(["perhop", *words, *given, *_always])
+
+
+_CONTROLS = (
+    "\\x00-\\x1f\\x7f-\\x9f"  # C0 without exceptions, DEL and C1
+    "\\u061c\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff"  # directions, and what has no width
+    "\\u2028\\u2029\\ufff9-\\ufffb\\ud800-\\udfff\\U000e0000-\\U000e007f"
+)
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+
+
+def escaped(text: str) -> str:
+    """Text on one line in which control characters, line breaks included, stand as escapes.
+
+    Text of a file or an argument may hold sequences that a terminal obeys, or that show it in another order.
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def _lines(text: str) -> str:
+    """Text of several lines, escaped."""
+    return "\n".join(map(escaped, text.split("\n")))
+
+
+def _out(text: str) -> None:
+    with _stdout():
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def out_bytes(data: bytes) -> None:
+    """For JSON, which is UTF-8 whatever the terminal reads; its strings have escapes of their own."""
+    text = "\n".join(_CONTROL.sub(_json_escape, line) for line in data.decode().split("\n"))
+    with _stdout():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+
+
+@contextmanager
+def _stdout() -> Iterator[None]:
+    """A full or failing standard output is the user's to mend."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        abandon_stdout()
+        raise PerhopError(f"standard output: cannot be written: {error.strerror or error}") from None
+
+
+def abandon_stdout() -> None:
+    """Let what still waits in the buffer go nowhere, so that ending does not fail on it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say(text: str) -> None:
+    """Lines of results, on standard output."""
+    _out(_lines(text) + "\n")
+
+
+def note(text: str) -> None:
+    """Lines about the work, on standard error. If nobody reads them, the work goes on."""
+    with suppress(OSError):
+        sys.stderr.write(_lines(text) + "\n")
+        sys.stderr.flush()
+
+
+def fail(problem: object) -> None:
+    """The one line that says why a command cannot do what was asked."""
+    note(f"error: {escaped(str(problem))}")
+
+
+def warn(notices: Iterable[str]) -> None:
+    """What a user should know of what was asked for, a line each, on standard error."""
+    for notice in notices:
+        note(f"warning: {notice}")

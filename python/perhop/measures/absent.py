@@ -1,0 +1,51 @@
+"""Why runs have no value of a measure, in words that messages share."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING
+
+from perhop.measures import catalog, finite_flows
+from perhop.plurals import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_CLAUSE = re.compile(r"[;,] (?:and )?(none (?!where they leave)[^(]*?)(?: \([^)]*\))?\.$")
+"""What the description of a measure says of flows, links or users that have no value."""
+_OF_WHAT_ENDS = ("completion_", "slowdown", "page_", "response_", "startup_")
+"""How measures of transfers, pages, responses and first chunks begin."""
+NOTHING = "nothing was measured after the warm-up"
+
+
+def why(metric: str, runs: int, key: str = "`runs`") -> str:
+    """Why runs have no value of a metric of sweeps, and what to change where that helps.
+
+    Args:
+        metric: Its name, such as `flows.bulk.completion_s`.
+        runs: How many runs there are.
+        key: What says so.
+    """
+    if finite_flows.needs_many(metric):
+        return (
+            f"it needs at least {finite_flows.FEWEST_FOR_P99} flows in the {counted(runs, 'run')} together, "
+            f"nearly all finished: raise {key}, or `duration` in the scenario"
+        )
+    last = metric.rpartition(".")[2]
+    if last.startswith(_OF_WHAT_ENDS):
+        return (
+            "none that began after the warm-up ended within a run, or too few did: raise `duration` in the "
+            "scenario"
+        )
+    return _clauses().get((metric.partition(".")[0], last), NOTHING)
+
+
+@functools.cache
+def _clauses() -> Mapping[tuple[str, str], str]:
+    """By the first and the last part of a metric, for which flows, links or users it has no value."""
+    found = {}
+    for line in (line for lines in catalog.lines().values() for line in lines if line.metric):
+        if (clause := _CLAUSE.search(line.description)) is not None:
+            found[line.metric.partition(".")[0], line.metric.rpartition(".")[2]] = clause[1]
+    return found

@@ -1,0 +1,314 @@
+"""What the kernel's TCP does otherwise than the simulated one, and how much each of it matters.
+
+Two ways to measure it: on real packets with one of the kernel's ways turned off (`live.sysctl`), and in the
+simulator with a TCP that is made more like the kernel's.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import platform
+import re
+import sys
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from perhop import _engine
+from perhop.blocks import catalogue
+from perhop.errors import ScenarioError
+from perhop.real_packets.equivalence import between, collect
+from perhop.show.numbers import exact
+from perhop.statistics.intervals import Difference, paired
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from perhop.real_packets.equivalence import Comparison, Key, Samples
+    from perhop.real_packets.laboratory import LiveResult
+    from perhop.runs.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """One thing that is done otherwise.
+
+    Attributes:
+        where: Whether the kernel is changed or the simulated TCP.
+        sysctl: The kernel's settings, for a live one.
+        transport: Keys of each TCP transport, for a simulated one.
+        keeps: The keys of a TCP transport that stay; None is all.
+        before: The version of Linux from which on the settings change nothing.
+    """
+
+    id: str
+    text: str
+    where: Literal["live", "simulated"]
+    sysctl: Mapping[str, int | str] = field(default_factory=dict)
+    transport: Mapping[str, object] = field(default_factory=dict)
+    keeps: frozenset[str] | None = None
+    before: tuple[int, int] | None = None
+
+
+_OLD = {"net.ipv4.tcp_sack": 0, "net.ipv4.tcp_recovery": 0, "net.ipv4.tcp_early_retrans": 0}
+_STEADY_WINDOW: Mapping[str, int | str] = {
+    "net.ipv4.tcp_moderate_rcvbuf": 0,
+    "net.ipv4.tcp_rmem": "4096 6291456 6291456",
+}
+_SINGLE = {"net.ipv4.tcp_min_tso_segs": 1, "net.ipv4.tcp_tso_rtt_log": 0}
+
+LIVE = (
+    Variation("sack", "without SACK", "live", {"net.ipv4.tcp_sack": 0}),
+    # Linux 6.17 removed the detection of losses by duplicate ACKs and SACK alone (RFC 6675).
+    Variation("rack", "without RACK", "live", {"net.ipv4.tcp_recovery": 0}, before=(6, 17)),
+    Variation("tlp", "without tail loss probes", "live", {"net.ipv4.tcp_early_retrans": 0}),
+    Variation("timestamps", "without timestamps", "live", {"net.ipv4.tcp_timestamps": 0}),
+    Variation("window", "receive window of 3 MB from the start", "live", _STEADY_WINDOW),
+    Variation("bursts", "segments one by one at low rates", "live", _SINGLE),
+    Variation("idle", "no slow start after idle", "live", {"net.ipv4.tcp_slow_start_after_idle": 0}),
+    Variation("all", "without SACK, RACK, tail loss probes", "live", _OLD),
+)
+"""Timestamps stay in the last: without them the kernel's round trips are measured once in a window."""
+
+_DELAYED: Mapping[str, object] = {"delayed-ack": "40ms", "quick-acks": "16p"}
+
+SIMULATED = (
+    Variation("initial-window", "initial window of 10", "simulated", transport={"initial-window": "10p"}),
+    Variation("acks", "delayed acknowledgements", "simulated", transport=_DELAYED),
+    Variation(
+        "counting",
+        "delayed acknowledgements, byte counting",
+        "simulated",
+        transport={**_DELAYED, "byte-counting": True},
+    ),
+    Variation(
+        "timeouts",
+        "Linux's timeouts",
+        "simulated",
+        transport={"tick": "1us", "initial-rto": "1s", "min-rto": "200ms", "min-rto-bounds": "variation"},
+    ),
+    Variation("limited", "limited transmit", "simulated", transport={"limited-transmit": True}),
+    Variation("sack", "SACK", "simulated", transport={"sack": True}),
+    Variation("prr", "SACK and PRR", "simulated", transport={"sack": True, "prr": True}),
+    Variation(
+        "tlp",
+        "SACK, PRR and RACK-TLP",
+        "simulated",
+        transport={"sack": True, "prr": True, "loss-detection": "rack"},
+    ),
+    Variation(
+        "hystart", "HyStart", "simulated", transport={"congestion": {"control": "cubic", "hystart": True}}
+    ),
+    Variation(
+        "linux",
+        "all of Linux's TCP that is modelled",
+        "simulated",
+        transport={"tcp": "linux"},
+        keeps=frozenset({"packet", "ack", "window", "send-jitter"}),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one variation changes, by number: with it minus without it.
+
+    Attributes:
+        left: What is then left between live and simulation: live minus simulated.
+        left_out: Runs that were invalid.
+    """
+
+    variation: Variation
+    by: Mapping[Key, Difference]
+    left: Mapping[Key, Difference]
+    runs: int
+    left_out: int = 0
+
+
+def variations(scenario: str) -> list[tuple[Variation, str]]:
+    """Everything that can be varied of a scenario (canonical JSON), each with the scenario that it makes."""
+    content = json.loads(scenario)
+    if not any(_tcp(flow) for flow in content["flows"]):
+        return []
+    linux = _version_of_linux(platform.release())
+    able = (one for one in (*SIMULATED, *LIVE) if one.before is None or linux < one.before)
+    made = ((variation, _varied(content, variation)) for variation in able)
+    return [(variation, text) for variation, text in made if text is not None and text != scenario]
+
+
+def _version_of_linux(release: str) -> tuple[int, int]:
+    """The first two numbers of `uname -r`; a release that has none is taken for the newest."""
+    found = re.match(r"(\d+)\.(\d+)", release)
+    return (int(found[1]), int(found[2])) if found else (sys.maxsize, 0)
+
+
+def _varied(content: Mapping[str, Any], variation: Variation) -> str | None:
+    """The scenario with a variation, or None where the user has set it, or where it does not fit."""
+    varied = deepcopy(dict(content))
+    if variation.where == "live":
+        ours = varied.setdefault("live", {}).setdefault("sysctl", {})
+        if ours.keys() & variation.sysctl.keys():
+            return None
+        ours |= variation.sysctl
+    else:
+        for flow in varied["flows"]:
+            tcp = _tcp(flow)
+            if tcp is not None and tcp["tcp"] != "two-windows":
+                flow["transport"] = _transport(flow, variation)
+    try:
+        return _engine.scenario_from_json(json.dumps(varied), "scenario")
+    except ScenarioError:
+        return None
+
+
+_OF_NEWRENO = {"newreno-timer": "impatient", "partial-window-deflation": "by-acknowledged"}
+"""Keys of a canonical scenario that recovery by SACK has no use for, at their defaults."""
+
+
+def _tcp(flow: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """A group's TCP; calls have a transport of their own."""
+    transport: Mapping[str, Any] = flow.get("transport", {})
+    return transport if "tcp" in transport else None
+
+
+def _control(tcp: Mapping[str, Any]) -> dict[str, Any]:
+    """The congestion control of a TCP transport as a table, with what the scenario says of its parameters."""
+    given = tcp.get("congestion", "reno")
+    return {"control": given} if isinstance(given, str) else dict(given)
+
+
+def _transport(flow: Mapping[str, Any], variation: Variation) -> dict[str, Any]:
+    keeps = variation.keeps
+    kept = {key: value for key, value in flow["transport"].items() if keeps is None or key in keeps}
+    changed = kept | dict(variation.transport)
+    if isinstance(given := variation.transport.get("congestion"), dict):  # parameters of one control
+        ours = _control(flow["transport"])
+        if ours["control"] != given["control"]:
+            return dict(flow["transport"])
+        changed["congestion"] = ours | given
+    if changed.get("sack"):
+        changed = {key: value for key, value in changed.items() if _OF_NEWRENO.get(key) != value}
+    if changed["tcp"] == "linux":
+        kernels = flow.get("live", {}).get("congestion")
+        simulated = _simulated().get(kernels, STAND_IN) if kernels else flow["transport"].get("congestion")
+        changed["congestion"] = simulated or STAND_IN
+    return changed
+
+
+STAND_IN = "reno"
+"""Is simulated in place of a congestion control that only the kernel has, such as vegas."""
+
+
+@functools.cache
+def _simulated() -> dict[str, str]:
+    """The simulated congestion controls, by the kernel's names."""
+    controls = (block for block in catalogue.registered() if block["role"] == "congestion-control")
+    return {control["linux"]["name"]: control["name"] for control in controls if control["linux"]}
+
+
+def explain(
+    comparison: Comparison,
+    simulate: Callable[[str], Result],
+    live: Callable[[str], LiveResult],
+) -> Iterator[Change]:
+    """What each variation changes.
+
+    Args:
+        comparison: What is to be explained.
+        simulate: Runs a scenario as the comparison's simulated runs were.
+        live: Runs one as the comparison's live runs were.
+    """
+    for variation, scenario in variations(comparison.live.scenario):
+        if variation.where == "simulated":
+            runs: Sequence[Any] = simulate(scenario).runs
+            samples, left_out = collect(runs), 0
+            before = comparison.simulated_samples
+            by = {key: paired(samples[key], before[key]) for key in before if key in samples}
+            left = _differences(samples, comparison.live_samples)
+        else:
+            result = live(scenario)
+            runs = [r for r, report in zip(result.runs, result.reports, strict=True) if report.valid]
+            samples, left_out = collect(runs), len(result.runs) - len(runs)
+            by = _differences(comparison.live_samples, samples)
+            left = _differences(comparison.simulated_samples, samples)
+        yield Change(variation, by, left, len(runs), left_out)
+
+
+def _differences(a: Samples, b: Samples) -> dict[Key, Difference]:
+    """The differences b - a."""
+    return {key: between(list(a[key].values()), list(b[key].values())) for key in a if key in b}
+
+
+def otherwise(scenario: str) -> list[str]:
+    """What the kernel's TCP does otherwise than this scenario's, as far as the scenario says."""
+    content = json.loads(scenario)
+    said: dict[str, None] = {}
+    for flow in content["flows"]:
+        if (tcp := _tcp(flow)) is not None:
+            said |= dict.fromkeys(_otherwise(tcp, flow.get("live", {}).get("congestion")))
+    return list(said)
+
+
+def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
+    if not tcp.get("sack"):
+        yield (
+            "Loss detection: SACK, RACK and tail loss probes (RFC 8985), "
+            f"window reduction by PRR; simulated: {tcp['tcp']}."
+        )
+    elif tcp.get("loss-detection") != "rack":
+        yield "Loss detection: by RACK and tail loss probes (RFC 8985), too; simulated: by ACKs alone."
+    ours = _control(tcp)["control"]
+    congestion = congestion or ours
+    if congestion != ours:
+        yield f"Congestion control: {congestion}; simulated: {ours}."
+    yield from _other_clocks_and_windows(tcp)
+    yield from _other_sending(tcp, congestion, ours)
+    if not tcp["handshake"]:
+        yield "Connections begin with a handshake, which takes a round trip; simulated: without one."
+
+
+def _other_clocks_and_windows(tcp: Mapping[str, Any]) -> Iterator[str]:
+    if tcp["initial-window"] != "10p":
+        yield f"Initial window: 10 segments; simulated: {tcp['initial-window'].removesuffix('p')}."
+    if tcp["delayed-ack"] == "0s":
+        yield (
+            "ACKs: for every second segment, or after 40 ms or more, except early in a connection; "
+            "simulated: at once for each segment."
+        )
+    if tcp.get("min-rto-bounds") != "variation":
+        yield (
+            "Timeouts: the round-trip time plus at least 200 ms, timer resolution 1 µs or finer; "
+            f"simulated: at least {tcp['min-rto']}, timer resolution {tcp['tick']}."
+        )
+    if tcp.get("window-tuning") == "linux":
+        ours = f"up to {_size(tcp['window'])}, likewise"
+    else:
+        ours = f"{_size(tcp['window'])} from the start"
+    yield f"Receive window: grows by the kernel's autotuning (tcp_rmem); simulated: {ours}."
+    if buffer := tcp.get("send-buffer"):
+        yield f"Send buffer: grows up to the kernel's (tcp_wmem); simulated: {_size(buffer)}."
+
+
+def _size(depth: str) -> str:
+    """A depth of a canonical scenario in words: `1000p` or `16.777216MB`."""
+    if depth.endswith("p"):
+        number = depth.removesuffix("p")
+        return f"{number} packet{'' if number == '1' else 's'}"
+    number = depth.rstrip("kMGB")
+    return f"{exact(float(number))} {depth[len(number) :]}"
+
+
+def _other_sending(tcp: Mapping[str, Any], congestion: str, ours: str) -> Iterator[str]:
+    yield "Segments leave in bursts of two or more (GSO); simulated: one by one, as ACKs arrive."
+    if congestion == "bbr":
+        if not ours.startswith("bbr"):  # bbr3 has such a model, too
+            yield "bbr paces segments by a model of the path; simulated: no such model."
+    else:
+        pacing = "by the rate of the window" if tcp.get("pacing") == "window" else "none"
+        yield f"Pacing: none for reno and cubic, unless under the scheduler fq; simulated: {pacing}."
+    slow_start = tcp.get("slow-start")
+    has_hystart = _control(tcp).get("hystart", tcp["tcp"] == "linux" and slow_start is None)
+    if congestion == "cubic" and not has_hystart:
+        end = "by another rule (HyStart++)" if slow_start == "hystart++" else "at the first loss"
+        yield f"Slow start: ends early when round-trip times grow (HyStart); simulated: {end}."

@@ -1,0 +1,171 @@
+"""Runs scenarios on real packets, each run in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from perhop import _engine
+from perhop.errors import PerhopError, ScenarioError
+from perhop.measures.run import Run
+from perhop.runs import extent, result
+from perhop.scenario import reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from perhop.scenario.reading import ScenarioSource
+
+WORKER = Path(__file__).with_name("worker.py")
+
+Device: TypeAlias = Literal["auto", "tun", "packet"]
+"""How hosts are joined to the router."""
+
+
+@dataclass(frozen=True)
+class LiveReport:
+    """How well the machine kept up with one run.
+
+    Attributes:
+        seed: The run's seed.
+        findings: What the engine reports: `valid`, `invalid` (why not, in sentences), `notes`, `kernel`,
+            `senders` (for each group of flows), `real_time`, `cpu_s` and `wall_s` of the router's thread,
+            `late_s` (how late packets left: `p50` to `max`, what is `allowed` of `p99`, and the longest
+            `pause` of the router), `devices` (packets and bytes `read` and `sent`), packets `lost` in the
+            router by reason, and `lost_outside` of it.
+    """
+
+    seed: int
+    findings: Mapping[str, Any]
+
+    @property
+    def valid(self) -> bool:
+        """Nothing that the machine did could have changed the result."""
+        return bool(self.findings["valid"])
+
+    @property
+    def packets(self) -> int:
+        """Packets that the router read."""
+        return sum(int(device["read"]["packets"]) for device in self.findings["devices"])
+
+    @property
+    def cpu_per_packet_s(self) -> float:
+        """CPU time of the router for each packet, with what the kernel did to hand it over."""
+        return float(self.findings["cpu_s"]) / max(self.packets, 1)
+
+
+@dataclass(frozen=True, repr=False)
+class LiveResult(result.Result):
+    """The runs of one scenario on real packets: all that a simulation's result has, and reports."""
+
+    @cached_property
+    def reports(self) -> tuple[LiveReport, ...]:
+        """One for each run."""
+        return tuple(LiveReport(run.seed, json.loads(run.raw["live"])) for run in self.runs)
+
+    @property
+    def valid(self) -> bool:
+        """Every run is."""
+        return all(report.valid for report in self.reports)
+
+
+def available() -> str | None:
+    """What this system lacks for runs on real packets, or None: it tries what a run begins with."""
+    try:
+        _ask({}, None)
+    except _engine.LiveUnavailable as error:
+        return str(error)
+    return None
+
+
+def run(
+    scenario: ScenarioSource,
+    *,
+    runs: int = 1,
+    seed: int = 1,
+    real_time: bool = True,
+    device: Device = "auto",
+    watch_s: float | None = None,
+    watch: Callable[[int, Mapping[str, Any]], None] | None = None,
+) -> LiveResult:
+    """Run a scenario on real packets, in real time, on the seeds `seed`, `seed + 1`, …, one after the other.
+
+    Args:
+        scenario: See `ScenarioSource`.
+        runs: Number of runs.
+        seed: First seed. It draws the flows' starts and the router's chance, as in a simulation; the kernel's
+            TCP has its own luck.
+        real_time: Give the router real-time priority where that is allowed.
+        device: How the hosts are joined to the router: by "tun" devices, by "packet" sockets over Ethernet,
+            or "auto": by TUN where it can be opened.
+        watch_s: How often `watch` is called, in seconds.
+        watch: Called with the seed and how it goes: `time_s`, `received_bytes` by group, `links` (packets
+            `waiting`, `sent`, `dropped` by reason), `late_s`, packets `inside` the router.
+
+    Raises:
+        ScenarioError: The scenario is wrong, or asks for what no kernel has.
+        PerhopError: The system cannot do it; the message says what is missing.
+    """
+    checked = reading.read(scenario, real_packets=True)
+    checked.warn()
+    text = checked.text
+    wanted = extent.seeds(seed, runs)
+    manner = {"real_time": real_time, "device": device, "watch_s": watch_s if watch else None}
+
+    def made(number: int) -> Run:
+        watched = None if watch is None else partial(watch, number)
+        return Run(number, _ask({"scenario": text, "seed": number, **manner}, watched))
+
+    try:
+        return LiveResult(text, tuple(map(made, wanted)))
+    except _engine.LiveUnavailable as error:
+        raise PerhopError(f"no runs on real packets here: {error}") from None
+
+
+def _ask(request: Mapping[str, Any], watch: Callable[[Mapping[str, Any]], None] | None) -> Any:  # noqa: ANN401
+    """Have a worker do something, and return what it gives.
+
+    Raises:
+        ScenarioError: As `run`.
+        LiveUnavailable: The system lacks something.
+        PerhopError: Something went wrong.
+    """
+    command = [sys.executable, "-I", str(WORKER), str(_engine.__file__)]
+    # A session of its own: an interrupt from the terminal is ours to pass on.
+    try:
+        worker = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
+        raise PerhopError(f"{sys.executable}: cannot be started: {error.strerror or error}") from None
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    try:
+        worker.stdin.write(json.dumps(request).encode())
+        worker.stdin.close()
+        while True:
+            kind, content = pickle.load(worker.stdout)  # noqa: S301 - our own process wrote it
+            if kind == "glimpse" and watch is not None:
+                watch(json.loads(content))
+            elif kind == "done":
+                return content
+            elif kind == "ScenarioError":
+                raise ScenarioError(content)
+            elif kind == "LiveUnavailable":
+                raise _engine.LiveUnavailable(content)
+            elif kind != "glimpse":
+                raise PerhopError(f"the run on real packets failed: {content}")
+    except (EOFError, BrokenPipeError):
+        status = worker.wait()
+        raise PerhopError(f"the run on real packets ended unexpectedly (status {status})") from None
+    finally:
+        # Everything that it made in the system goes with it.
+        worker.kill()
+        worker.wait()
+        worker.stdout.close()

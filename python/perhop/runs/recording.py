@@ -1,0 +1,298 @@
+"""The packets of a run in files: a capture that Wireshark opens, and a table of events."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import numpy as np
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from perhop import _engine
+from perhop.errors import PerhopError
+from perhop.files import filesystem, outputs
+from perhop.measures.run import COLORS
+from perhop.runs import one_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from perhop.runs.outcome import Outcome
+
+REVERSE = " (reverse)"
+"""What the name of a link's reverse direction ends with."""
+
+MOST_LISTED = 12
+"""Links that a message names."""
+_ECN = ("Not-ECT", "ECT(1)", "ECT(0)", "CE")
+_NO_MEMBER = 2**32 - 1
+"""In place of the number of a flow in its population."""
+_CHUNK = 1 << 18
+"""Events that are converted at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The files into which a run's packets are recorded.
+
+    Attributes:
+        capture: The capture file, if there is to be one.
+        events: The table of events, likewise.
+        links: The links, with the names of both directions.
+    """
+
+    capture: Path | None
+    events: Path | None
+    links: tuple[tuple[str, str], ...]
+
+
+def plan(
+    scenario: str,
+    *,
+    capture: Path | str | None = None,
+    events: Path | str | None = None,
+    capture_links: Sequence[str] = (),
+    reads: Sequence[Path] = (),
+) -> Recording | None:
+    """The recording of a scenario's run, after a check that its files can be written.
+
+    Args:
+        scenario: As canonical JSON.
+        capture: The capture file.
+        events: The table of events.
+        capture_links: The links, both directions of each; by default those with a queue in either direction.
+        reads: Files that must not be written over, such as the scenario's.
+
+    Returns:
+        None if no file is asked for.
+
+    Raises:
+        PerhopError: A file cannot be written, a link is unknown, or an option can have no effect.
+    """
+    if capture is None and events is None:
+        if capture_links:
+            raise PerhopError("--capture-link has no effect without --capture or --events; name a file")
+        return None
+    named = (("--capture", capture), ("--events", events))
+    paths = [None if path is None else _file(Path(path), option, reads) for option, path in named]
+    if paths[0] is not None and paths[0] == paths[1]:
+        raise PerhopError(f"--capture and --events both name {capture}; give each a file of its own")
+    return Recording(paths[0], paths[1], _directions(scenario, capture_links))
+
+
+def _file(path: Path, option: str, reads: Sequence[Path]) -> Path:
+    """A file that can be written, under its real name."""
+    if str(path) == "-" or (path.exists() and not path.is_file()):
+        raise PerhopError(f"{option} {path}: is no regular file; give a file name")
+    outputs.prepare_file(path, option, reads)
+    return path.resolve()
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names of links in a message, as far as it stays readable."""
+    listed = list(names)
+    rest = f" and {len(listed) - MOST_LISTED} more" if len(listed) > MOST_LISTED else ""
+    return ", ".join(listed[:MOST_LISTED]) + rest
+
+
+def _directions(scenario: str, links: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Both directions of these links, or of those with a queue."""
+    known = _links(scenario)
+    unknown = next((name for name in links if name not in known), None)
+    if unknown is not None:
+        of_reverse = unknown.removesuffix(REVERSE)
+        hint = (
+            f"name `{of_reverse}`, which means both directions"
+            if of_reverse in known
+            else f"the scenario has {_listed(f'`{name}`' for name in known) or 'none'}"
+        )
+        raise PerhopError(f"--capture-link: there is no link `{unknown}`; {hint}")
+    chosen = [name for name, link in known.items() if name in links or (not links and _has_queue(link))]
+    if not chosen:
+        raise PerhopError(
+            "--capture, --events: no link has a queue; choose links with --capture-link: "
+            f"{_listed(known) or 'the scenario has none'}"
+        )
+    return tuple((name, name + REVERSE) for name in chosen)
+
+
+def _links(scenario: str) -> dict[str, Any]:
+    """All links in the engine's order, those of a topology included."""
+    links: dict[str, Any] = json.loads(_engine.written_out(scenario))["links"]
+    return links
+
+
+def _has_queue(link: dict[str, Any]) -> bool:
+    return link.get("queue") is not None or (link.get("reverse") or {}).get("queue") is not None
+
+
+def record(scenario: str, seed: int, cancel: _engine.Cancel, recording: Recording) -> Outcome:
+    """Simulate a scenario once, and write what is recorded; all files appear at the end, or none does.
+
+    Raises:
+        PerhopError: A file cannot be written.
+        ScenarioError, BlockError, perhop._engine.Cancelled: See `perhop.run`.
+    """
+    plain = json.loads(scenario)
+    with ExitStack() as stack:
+        capture = _appearing(recording.capture, "--capture", stack)
+        table = _appearing(recording.events, "--events", stack)
+        spool = -1
+        if recording.events is not None:
+            spool = stack.enter_context(filesystem.scratch(recording.events))
+        if one_run.modules(scenario):
+            stack.enter_context(one_run.interruptible(cancel))
+        outcome = _engine.record(
+            scenario,
+            seed,
+            cancel,
+            links=list(recording.links),
+            comment=f"{plain.get('title') or 'A run'}, seed {seed}",
+            capture=capture,
+            events=None
+            if recording.events is None
+            else _blaming(lambda data: filesystem.write_all(spool, data), "--events", recording.events),
+        )
+        if table is not None:
+            _write_table(spool, table, _links(scenario), outcome["groups"])
+    outcome["engine_reason"] = f"the packets of the run with seed {seed} are recorded"
+    return outcome
+
+
+def _appearing(path: Path | None, option: str, stack: ExitStack) -> Callable[[bytes], None] | None:
+    """What writes a file that appears when the stack ends without an error."""
+    if path is None:
+        return None
+    stack.enter_context(_blamed(option, path))
+    return _blaming(stack.enter_context(filesystem.appearing(path)), option, path)
+
+
+@contextmanager
+def _blamed(option: str, path: Path) -> Iterator[None]:
+    """Errors of the system are those of this file."""
+    try:
+        yield
+    except OSError as error:
+        raise PerhopError(f"{option} {path}: cannot be written: {error.strerror or error}") from None
+
+
+def _blaming(write: Callable[[bytes], None], option: str, path: Path) -> Callable[[bytes], None]:
+    """`write`, whose errors are those of this file."""
+
+    def blamed(data: bytes) -> None:
+        with _blamed(option, path):
+            write(data)
+
+    return blamed
+
+
+class _Buffer:
+    """What polars writes to as to a file."""
+
+    def __init__(self, take: Callable[[bytes], None]) -> None:
+        self._take = take
+        self.failed: Exception | None = None
+
+    def write(self, data: bytes) -> int:
+        try:
+            self._take(bytes(data))
+        except Exception as error:  # polars has an error of its own for it
+            self.failed = error
+            raise
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+    def close(self) -> None:
+        """The file is closed by whoever opened it."""
+
+
+def _write_table(
+    spool: int, take: Callable[[bytes], None], links: Iterable[str], groups: Sequence[Mapping[str, Any]]
+) -> None:
+    """Write the records in a file as Parquet, in as much memory as some hundred thousand of them take."""
+    table = _Table(links, groups)
+    rows = os.fstat(spool).st_size // table.kind.itemsize
+
+    def chunks(
+        columns: list[str] | None, predicate: pl.Expr | None, most: int | None, _size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        last = rows if most is None else min(rows, most)
+        for first in range(0, last, _CHUNK):
+            count = min(_CHUNK, last - first)
+            size = table.kind.itemsize
+            os.lseek(spool, first * size, os.SEEK_SET)
+            records = np.frombuffer(os.read(spool, count * size), dtype=table.kind)
+            frame = table.frame(records)
+            frame = frame if predicate is None else frame.filter(predicate)
+            yield frame if columns is None else frame.select(columns)
+
+    buffer = _Buffer(take)
+    try:
+        register_io_source(chunks, schema=table.schema).sink_parquet(
+            cast("IO[bytes]", buffer), row_group_size=_CHUNK
+        )
+    except Exception:
+        if buffer.failed is not None:
+            raise buffer.failed from None
+        raise
+
+
+class _Table:
+    """How records become rows."""
+
+    def __init__(self, links: Iterable[str], groups: Sequence[Mapping[str, Any]]) -> None:
+        fields, events, reasons = _engine.record_format()
+        self.kind = np.dtype(fields)
+        self._first = np.cumsum([0, *(int(group["count"]) for group in groups)])
+        classes = [str(group["name"]) for group in groups]
+        self._texts = {
+            "link": [name + suffix for name in links for suffix in ("", REVERSE)],
+            "event": events,
+            "class": classes,
+            "color": list(COLORS),
+            "ecn": list(_ECN),
+            "reason": reasons,
+        }
+        self._words = {
+            name: pl.Series([*texts, None], dtype=pl.Enum(list(dict.fromkeys(texts))))
+            for name, texts in self._texts.items()
+        }
+
+    @property
+    def schema(self) -> pl.Schema:
+        """The columns of the table."""
+        return self.frame(np.zeros(0, dtype=self.kind)).schema
+
+    def frame(self, records: np.ndarray[Any, np.dtype[Any]]) -> pl.DataFrame:
+        """Records as rows."""
+        flow = records["flow"].astype(np.int64)
+        group = np.searchsorted(self._first, flow, side="right") - 1
+        member = records["member"].astype(np.int64)
+        reason = np.minimum(records["reason"], len(self._texts["reason"]))
+        return pl.DataFrame(
+            {
+                "time_s": records["time_ns"] / 1e9,
+                "link": self._word("link", records["link"]),
+                "event": self._word("event", records["event"]),
+                "flow": np.ascontiguousarray(records["flow"]),
+                "class": self._word("class", group),
+                "member": np.where(member == _NO_MEMBER, flow - self._first[group], member).astype(np.uint32),
+                "sequence": np.ascontiguousarray(records["sequence"]),
+                "size": np.ascontiguousarray(records["size"]),
+                "color": self._word("color", records["color"]),
+                "dscp": np.ascontiguousarray(records["dscp"]),
+                "ecn": self._word("ecn", records["ecn"]),
+                "reason": self._word("reason", reason),
+                "is_ack": records["is_ack"] == 1,
+            }
+        )
+
+    def _word(self, name: str, numbers: np.ndarray[Any, np.dtype[Any]]) -> pl.Series:
+        return self._words[name].gather(pl.Series(numbers.astype(np.uint32)))

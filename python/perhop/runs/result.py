@@ -1,0 +1,360 @@
+"""The result of several runs: tables with a row for each run, and means with intervals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from perhop.errors import PerhopError
+from perhop.measures import catalog
+from perhop.measures.run import COLORS, REVERSE, Run
+from perhop.plurals import counted
+from perhop.processes.lazy import Lazy
+from perhop.runs import frames, observing, populations, quality
+from perhop.show.latex import latex_table
+from perhop.show.numbers import exact
+from perhop.show.readable import Estimates, readable
+
+if TYPE_CHECKING:
+    from perhop.runs import accessor, notebook
+    from perhop.runs.accessor import Plots
+else:
+    accessor = Lazy("perhop.runs.accessor")
+    notebook = Lazy("perhop.runs.notebook")
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """The runs of one scenario.
+
+    Everything that is measured excludes the warm-up. `classes()`, `link_summary()` and `link_class_summary()`
+    are means over the runs and print themselves with their 95 % intervals; `flows`, `links` and the others
+    have a row for each run.
+
+    Attributes:
+        scenario: The scenario as canonical JSON.
+        runs: One entry for each seed, in the order of the seeds.
+    """
+
+    scenario: str
+    runs: tuple[Run, ...]
+
+    @property
+    def engine(self) -> str | None:
+        """The engine that computed the runs: `batched` or `reference`; None for runs on real packets.
+
+        The results of both are the same; `docs/results.md` says when each runs.
+        """
+        return self.runs[0].raw.get("engine")
+
+    @property
+    def engine_reason(self) -> str | None:
+        """Why the reference engine ran: requested, refused by the batched engine, or packets are recorded."""
+        return self.runs[0].raw.get("engine_reason")
+
+    @property
+    def title(self) -> str:
+        """The scenario's title."""
+        return str(json.loads(self.scenario).get("title") or "Scenario")
+
+    def __repr__(self) -> str:
+        """What it is, and how to get at what it holds."""
+        first = self.runs[0]
+        sizes = {g.name: "population" if g.is_population else counted(g.count, "flow") for g in first.groups}
+        classes = ", ".join(f"{name} ({size})" for name, size in sizes.items())
+        links = ", ".join(str(link["name"]) for link in first.raw["links"]) or "none with a queue rule"
+        flows = sum(group.count for group in first.groups)
+        known = "means with 95 % intervals" if len(self.runs) > 1 else "values of one run, without intervals"
+        lines = [
+            f"{type(self).__name__} of {self.title!r}: {describe_runs(self.runs)}",
+            f"  classes: {classes}",
+            f"  links: {links}",
+            f"  {known}: .classes(), .link_summary(), .link_class_summary(),",
+            "    .applications()",
+            f"  a row for each run: .flows ({counted(flows * len(self.runs), 'row')}), .links,",
+            "    .link_classes, .drops, .notifications, .delays, .series, .queues, .application_samples;",
+            "    raw arrays: .runs[0].raw",
+        ]
+        if first.raw["populations"]:
+            lines.append("  flows that come and go: .population_summary(), .population_flows")
+        return "\n".join(line if len(line) <= 200 else line[:199] + "…" for line in lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the network, and what `perhop run` prints."""
+        return notebook.of_result(self)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures as figures of matplotlib: `plot.throughput()`, `.delay_cdf()`, `.queue()` and others.
+
+        They are those of the report of `perhop run --out`.
+        """
+        return accessor.Plots(self)
+
+    def to_latex(
+        self, table: str = "classes", *, caption: str | None = None, label: str | None = None
+    ) -> str:
+        """One of the tables that `perhop run` prints as LaTeX, for the package booktabs; all text is escaped.
+
+        Args:
+            table: `classes`, `links`, `link-classes`, `populations`, or a model of applications: `web`.
+            caption: Of the table; with it or a label, the `tabular` is within a `table`.
+            label: For references to it: letters, digits and `: . _ / + -`.
+
+        Raises:
+            PerhopError: The result has no such table.
+            ValueError: The label has other characters.
+        """
+        frames_of = {
+            "classes": self.classes(),
+            "links": self.link_summary(),
+            "link-classes": self.link_class_summary(),
+            "populations": self.population_summary(),
+            **self.applications(),
+        }
+        known = {name: frame for name, frame in frames_of.items() if frame.height}
+        if table not in known:
+            raise PerhopError(f"the result has no table `{table}`; it has: {', '.join(known)}")
+        return latex_table(readable(known[table]), caption, label)
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """One row for each run and flow: rates in bit/s, times in s, packets; null where there is none.
+
+        The columns are those of `perhop list measures`, and all are measured after the warm-up. Packets under
+        way when it ended count where they arrive or are dropped, not where they were sent.
+        """
+        return pl.concat([frames.flow_frame(run) for run in self.runs])
+
+    @cached_property
+    def links(self) -> pl.DataFrame:
+        """One row for each run and link: rate, utilization (fraction), queue (packets), delay (s), loss.
+
+        Measured after the warm-up: `loss` is `dropped_packets` as a fraction of `arrived_packets`.
+        Over the whole run, `arrived_whole_run` = `sent_whole_run` + `dropped_whole_run` + `waiting_packets`.
+        """
+        return pl.DataFrame(
+            [row for run in self.runs for row in frames.link_rows(run)],
+            schema=frames.LINK_SCHEMA,
+            orient="row",
+        )
+
+    @cached_property
+    def link_classes(self) -> pl.DataFrame:
+        """One row for each run, link and class of packets of its queue, such as green and blue.
+
+        The columns are those of `links` that concern a queue. (Jitter, of RFC 3550, is of flows.)
+        """
+        rows = [row for run in self.runs for row in frames.link_class_rows(run)]
+        return pl.DataFrame(rows, schema=frames.LINK_CLASS_SCHEMA, orient="row")
+
+    @cached_property
+    def delays(self) -> pl.DataFrame:
+        """How long packets waited, as a distribution function: one row for each run, link, class and bin.
+
+        Columns: `seed`, `link`, `class` (`all`, and the classes of packets that the queue distinguishes),
+        `delay_s` (upper edge of a bin, at most 3.1 % or 1 µs wide), `packets` in the bin and `share` of
+        packets that waited no longer; of packets that came after the warm-up.
+        """
+        return pl.DataFrame(
+            [row for run in self.runs for row in frames.delay_rows(run)],
+            schema=frames.DELAY_SCHEMA,
+            orient="row",
+        )
+
+    @cached_property
+    def drops(self) -> pl.DataFrame:
+        """One row for each run, link, reason and color: packets dropped after the warm-up."""
+        return self._by_reason("dropped")
+
+    @cached_property
+    def notifications(self) -> pl.DataFrame:
+        """One row for each run, link, reason and color: packets marked with CE and admitted (ECN).
+
+        Empty unless a rule has `ecn` and packets are capable of it; counted after the warm-up.
+        """
+        return self._by_reason("notified")
+
+    def _by_reason(self, count: str) -> pl.DataFrame:
+        rows = [
+            (run.seed, str(link["name"]), reason, color, int(packets))
+            for run in self.runs
+            for link in run.raw["links"]
+            for reason, by_color in link["measured"].get(count, {}).items()
+            for color, packets in zip(COLORS, by_color, strict=True)
+        ]
+        names = {
+            "seed": pl.UInt64,
+            "link": pl.String,
+            "reason": pl.String,
+            "color": pl.String,
+            "packets": pl.Int64,
+        }
+        return pl.DataFrame(rows, schema=names, orient="row")
+
+    @cached_property
+    def series(self) -> pl.DataFrame:
+        """One row for each run, probe time and flow: throughput (bit/s), cwnd (packets), RTT (s).
+
+        `received_bytes` counts up from the start of the run; `seen_packets` is the window as the control of
+        the flow's path last saw it, null without one. Empty unless the scenario sets `[probes] interval`.
+        """
+        return pl.concat([frames.series_frame(run) for run in self.runs])
+
+    @cached_property
+    def queues(self) -> pl.DataFrame:
+        """One row for each run, probe time, link and quantity, in packets unless its name says otherwise.
+
+        Quantities: `queue`, the length; what the queue's rule keeps track of, such as `average total`; and,
+        where the queue distinguishes classes of packets, `CLASS packets` that wait, and `CLASS arrived` and
+        `CLASS dropped` since the run began.
+        """
+        samples = [frame for run in self.runs for frame in frames.queue_frames(run)]
+        return pl.concat(samples) if samples else pl.DataFrame(schema=frames.QUEUE_SCHEMA)
+
+    @cached_property
+    def population_flows(self) -> pl.DataFrame:
+        """One row for each run and finite flow of a population, in the order in which they began.
+
+        Columns: `seed`, `class`, `started_s`, `size_bytes` (payload), `idle_s` (the least time that its bytes
+        take on its path, headers included), `completion_s` (from the start to the arrival of the last byte;
+        null for a flow that was unfinished at the end of the run) and `slowdown` (their ratio). Flows that
+        began during the warm-up are included.
+        """
+        return pl.concat([populations.flow_frame(run) for run in self.runs])
+
+    def population_summary(self, sizes: Sequence[float] = populations.SIZES) -> pl.DataFrame:
+        """One row for each population, and one for each of its ranges of sizes, over the runs.
+
+        Columns: `class`, `sizes` (`all`, or a range of payload), `flows_begun` and `unfinished` (flows of a
+        run), `completion_p50_s`, `completion_p99_s`, `completion_mean_s`, `slowdown_p50`, `slowdown_p99`,
+        `slowdown_mean`, `open_flows` (open at once, on average). All are of the flows that began after the
+        warm-up, but `open_flows`. Unfinished flows count in times and slowdowns by the product limit (Kaplan
+        & Meier 1958): a percentile that they leave open is null, and a mean that is a lower bound has an
+        infinite upper end. Percentiles are of all runs together, the 99th of at least 100 flows of them, else
+        null. The ends of 95 % intervals as in `classes`.
+
+        Args:
+            sizes: Bytes of payload that divide the ranges.
+
+        Raises:
+            ValueError: The sizes do not increase, or one is not positive.
+        """
+        return populations.summary(self, sizes)
+
+    def classes(self) -> Estimates:
+        """One row for each `[[flows]]` entry, over the runs, measured after the warm-up.
+
+        Columns: `class`, `flows` (null for a population, whose flows come and go: the measures are those of
+        all together), `profile_bps`, and the measures of a class in `perhop list measures`: each
+        over the flows of the class, then a mean over the runs, null where there is none. Each has the ends of
+        its 95 % interval beside it, such as `throughput_low_bps` and `throughput_high_bps` beside
+        `throughput_bps`, null for a single run.
+        """
+        groups = self.runs[0].groups
+        by_run = [[flows for _, flows in catalog.members(run.raw)] for run in self.runs]
+        links = observing.link_queues(self.runs, self.scenario)
+        rows = [
+            frames.class_row(group, members, links)
+            for group, members in zip(groups, zip(*by_run, strict=True), strict=True)
+        ]
+        return Estimates(rows, infer_schema_length=None)
+
+    def link_class_summary(self) -> Estimates:
+        """One row for each link and class of packets that its queue distinguishes; means over the runs.
+
+        Columns: `link`, `class`, `arrived_packets`, `loss` (fraction of them dropped), and the waiting times
+        of `link_classes`; measured after the warm-up. The ends of 95 % intervals as in `classes`.
+        """
+        measured = catalog.in_tables(catalog.QUEUE, classes=True)
+        rare_load = observing.has_rare_load(self.runs)
+        rows = [
+            {
+                "link": str(of_link[0]["name"]),
+                "class": str(places[0]["name"]),
+                "arrived_packets": frames.mean(places, "arrived_packets"),
+                **frames.queue_columns(places, measured, observing.queue_of(places, rare_load)),
+            }
+            for of_link in zip(*(run.raw["links"] for run in self.runs), strict=True)
+            for places in zip(*(link["classes"] for link in of_link), strict=True)
+        ]
+        return Estimates(rows, infer_schema_length=None)
+
+    @cached_property
+    def application_samples(self) -> pl.DataFrame:
+        """What users of applications measured one by one: a row for each run, group, quantity and sample.
+
+        Columns: `seed`, `class` (the group), `model`, `quantity` such as `page_s`, and `value`, in the unit
+        that ends the quantity's name. After the warm-up.
+        """
+        samples = [frame for run in self.runs for frame in frames.application_frames(run)]
+        return pl.concat(samples) if samples else pl.DataFrame(schema=frames.APPLICATION_SCHEMA)
+
+    def applications(self) -> dict[str, pl.DataFrame]:
+        """A table for each model of application: one row for each group of users, means over the runs.
+
+        Columns: `class` (the group), `users`, and the measures of the model in `perhop list measures`, with
+        the ends of 95 % intervals as in `classes`. Calls have those of `perhop.runs.quality.call_summary`, a
+        row for each direction.
+        """
+        groups: dict[str, list[int]] = {}
+        for place, users in enumerate(self.runs[0].raw.get("applications", ())):
+            groups.setdefault(users["model"], []).append(place)
+        tables: dict[str, pl.DataFrame] = {}
+        for model, places in groups.items():
+            by_group = [[run.raw["applications"][place] for run in self.runs] for place in places]
+            names = [str(runs[0]["name"]) for runs in by_group]
+            if catalog.APPLICATION[model]:
+                rows = [
+                    frames.application_row(name, runs, model)
+                    for name, runs in zip(names, by_group, strict=True)
+                ]
+                tables[model] = Estimates(rows, infer_schema_length=None)
+            else:
+                tables[model] = quality.call_summary(
+                    self, [way for name in names for way in (name, name + REVERSE)]
+                )
+        return tables
+
+    def link_summary(self) -> Estimates:
+        """One row for each link, means over the runs.
+
+        Columns: `link`, `rate_bps`, `utilization`, `loss`, `mean_queue_packets`, `delay_p50_s`,
+        `delay_p95_s`, `delay_p99_s`, `arrived_packets`, and the mean number of packets dropped in a run for
+        each reason, `dropped_REASON`; where there were any, of those marked with CE and admitted,
+        `notified_REASON`. Measured after the warm-up. The ends of 95 % intervals as in `classes`.
+        """
+        measured = catalog.in_tables((*catalog.LINK, *catalog.QUEUE))
+        counts = {"dropped": self.drops, "notified": self.notifications}
+        rows = []
+        queues = observing.link_queues(self.runs, self.scenario)
+        links = zip(*(run.raw["links"] for run in self.runs), strict=True)
+        for places, queue in zip(links, queues, strict=True):
+            name = str(places[0]["name"])
+            row: dict[str, Any] = {
+                "link": name,
+                "rate_bps": float(places[0]["rate_bps"]),
+                **frames.queue_columns(places, measured, queue),
+                "arrived_packets": frames.mean(places, "arrived_packets"),
+            }
+            for count, packets in counts.items():
+                for reason in packets["reason"].unique(maintain_order=True):
+                    chosen = (pl.col("link") == name) & (pl.col("reason") == reason)
+                    row[f"{count}_{reason}"] = packets.filter(chosen)["packets"].sum() / len(self.runs)
+            rows.append(row)
+        return Estimates(rows, infer_schema_length=None)
+
+
+def describe_runs(runs: Sequence[Run], how: str = "simulated") -> str:
+    """`60 s simulated, the first 10 s excluded; 5 runs, seeds 1 to 5`."""
+    raw, seeds = runs[0].raw, [run.seed for run in runs]
+    span = f"{exact(raw['duration_s'])} s {how}"
+    if raw["warmup_s"]:
+        span += f", the first {exact(raw['warmup_s'])} s excluded"
+    which = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    return f"{span}; {counted(len(seeds), 'run')}, {which}"

@@ -1,0 +1,163 @@
+"""Run a scenario over several seeds and read the outcome as data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perhop import _engine
+from perhop.errors import PerhopError
+from perhop.measures.run import Run
+from perhop.processes import memory
+from perhop.processes.lazy import Lazy
+from perhop.runs import budget, one_run, recording
+from perhop.runs.extent import ENGINES, MAX_SEED, Engine, seeds, threads_each, workers
+from perhop.runs.parallel import parallel_map
+from perhop.runs.result import Result
+from perhop.scenario.reading import ScenarioSource, _files, read
+
+if TYPE_CHECKING:
+    from perhop.runs import accessor, notebook
+else:
+    accessor = Lazy("perhop.runs.accessor")
+    notebook = Lazy("perhop.runs.notebook")
+
+
+def run(
+    scenario: ScenarioSource,
+    *,
+    runs: int | None = 1,
+    seed: int = 1,
+    jobs: int | None = None,
+    threads: int | None = None,
+    engine: Engine | None = None,
+    capture: Path | str | None = None,
+    capture_links: Sequence[str] = (),
+    events: Path | str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    waiting: Callable[[float], None] | None = None,
+    cancel: _engine.Cancel | None = None,
+) -> Result:
+    """Simulate a scenario on the seeds `seed`, `seed + 1`, …; any number of threads gives the same result.
+
+    Args:
+        scenario: See `ScenarioSource`.
+        runs: Number of independent runs. With None that of `perhop run`: 30 where runs are short, else 10 or
+            5, by the events of the first five and not by the clock (`perhop.runs.budget`).
+        seed: First seed, at least 0. Each flow, profile, path and link draws from a random stream of its own,
+            derived from the seed and its name: a group or a link of another name draws other numbers, as with
+            another seed, and so gives another, equally valid run.
+        jobs: Runs at once; as many as there are cores if not given.
+        threads: Threads of each run of a large network; if not given, the cores that the runs leave idle. A
+            network of less than 64 links runs on one, and so does one with flows that come and go, and any
+            that the reference engine runs.
+        engine: `batched` or `reference`; if not given, the batched engine if it accepts the network, else the
+            reference engine, which takes longer. The results are the same.
+        capture: A file for the packets of the run with the first seed (pcapng), which Wireshark opens. That
+            run is computed by the reference engine.
+        capture_links: The links whose packets are recorded, both directions of each; by default those with a
+            queue.
+        events: A file for what became of the packets of that run at these links, as a table (Parquet).
+        progress: Called with (finished, all) on the calling thread after every run; where `runs` is None,
+            all are five until these are done.
+        waiting: Called on the calling thread many times a second with what is under way, in whole runs.
+        cancel: Set it from another thread to stop; `perhop._engine.Cancelled` is then raised.
+
+    Raises:
+        ScenarioError: The scenario is wrong; the message names the place and the key. Or the batched engine
+            is requested and refuses the network; the message says why.
+        PerhopError: An argument is out of range, a file cannot be read or written, or memory is short.
+        BlockError: A class in Python has failed; `__cause__` is its error.
+        perhop._engine.Cancelled: `cancel` was set.
+    """
+    checked = read(scenario)
+    checked.warn()
+    text = checked.text
+    wanted = seeds(seed, budget.FIRST if runs is None else runs)
+    if engine not in (None, *ENGINES):
+        raise PerhopError(f"engine must be {' or '.join(ENGINES)}, not {engine!r}")
+    recorded = recording.plan(
+        text, capture=capture, events=events, capture_links=capture_links, reads=_files(scenario)
+    )
+    if recorded is not None and engine == "batched":
+        raise PerhopError("the batched engine cannot record packets; leave `engine` out")
+    flag = cancel if cancel is not None else _engine.Cancel()
+    work = _Work(text, engine, jobs, threads, recorded, wanted[0], flag, progress, waiting)
+    work.make(wanted)
+    if runs is None and (more := _affordable(text, wanted[0], work.made, jobs) - len(work.made)):
+        work.make(seeds(wanted[-1] + 1, more))
+    return Result(text, tuple(work.made))
+
+
+@dataclass(slots=True)
+class _Work:
+    """Makes the runs of one scenario; the attributes are the arguments of `run`.
+
+    Attributes:
+        first: The seed of the run whose packets are recorded, if they are.
+        made: The runs so far, in the order of their seeds.
+    """
+
+    text: str
+    engine: Engine | None
+    jobs: int | None
+    threads: int | None
+    recorded: recording.Recording | None
+    first: int
+    cancel: _engine.Cancel
+    progress: Callable[[int, int], None] | None
+    waiting: Callable[[float], None] | None
+    made: list[Run] = field(default_factory=list)
+    _unwritten: list[PerhopError] = field(default_factory=list)
+
+    def make(self, numbers: Sequence[int]) -> None:
+        """Make the runs with these seeds, which follow those that are made."""
+        at_once, expected = memory.fitting(self.text, len(numbers), self.jobs, workers(self.jobs))
+        each = threads_each(self.threads, at_once, len(numbers))
+        done, total = len(self.made), len(self.made) + len(numbers)
+
+        def finished(_place: int, _run: Run) -> None:
+            nonlocal done
+            done += 1
+            if self.progress is not None:
+                self.progress(done, total)
+
+        try:
+            self.made += parallel_map(
+                lambda number: self._simulate(number, each),
+                numbers,
+                jobs=at_once,
+                cancel=self.cancel,
+                finished=finished,
+                waiting=self.waiting,
+                expected=expected,
+            )
+        except _engine.Cancelled:
+            # A file that cannot be written ends all runs; another may be the first to say so.
+            if self._unwritten:
+                raise self._unwritten[0] from None
+            raise
+
+    def _simulate(self, number: int, each: int) -> Run:
+        if self.recorded is None or number != self.first:
+            outcome = one_run.simulate(self.text, number, self.cancel, engine=self.engine, threads=each)
+            return Run(number, outcome)
+        try:
+            return Run(number, recording.record(self.text, number, self.cancel, self.recorded))
+        except PerhopError as error:
+            self._unwritten.append(error)
+            raise
+
+
+def _affordable(text: str, first: int, made: Sequence[Run], jobs: int | None) -> int:
+    """How many runs a scenario gets where nobody says, by those that are made."""
+    runs = budget.fitting([budget.cost(text, run.raw) for run in made], budget.EVENTS)
+    for number in sorted(budget.LADDER, reverse=True):
+        if len(made) < number <= runs and first + number - 1 <= MAX_SEED:
+            with suppress(PerhopError):  # fewer, where memory does not hold the results of so many
+                memory.fitting(text, number - len(made), jobs, workers(jobs))
+                return number
+    return len(made)

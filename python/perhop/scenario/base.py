@@ -1,0 +1,105 @@
+"""What the builder classes of `perhop.scenario` share: a table of a scenario, as plain data."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import PurePath
+from typing import Any, ClassVar
+
+from perhop.errors import PerhopError
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Table:
+    """One table of a scenario."""
+
+    TAG: ClassVar[tuple[str, str] | None] = None
+    """The key and name by which a scenario chooses among alternatives, such as `aqm = "rio"`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table as a scenario's plain data: what is left open is left out."""
+        return self._plain("")
+
+    def _plain(self, place: str) -> dict[str, Any]:
+        values = {_key(field.name): getattr(self, field.name) for field in fields(self)}
+        table = {key: plain(value, _join(place, key)) for key, value in values.items() if value is not None}
+        return dict([self.TAG], **table) if self.TAG else table
+
+    def to_json(self) -> str:
+        """The table as JSON text, which `perhop run` and the engine read."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        """As it is written: what is left open is left out."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        shown = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
+        return f"{type(self).__name__}({shown})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the keys; of a scenario the picture of its network, its links and its flows."""
+        # It reads scenarios, whose tables these are.
+        return str(importlib.import_module("perhop.runs.notebook").of_table(self))
+
+
+class PythonBlock:
+    """An object of a class in Python, which can stand where a table can."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table of a scenario with this block."""
+        raise NotImplementedError
+
+
+class PythonAqm(PythonBlock):
+    """An object of a subclass of `perhop.Aqm`: an AQM in Python."""
+
+
+class PythonMeter(PythonBlock):
+    """An object of a subclass of `perhop.Meter`: a meter in Python."""
+
+
+class PythonCongestionControl(PythonBlock):
+    """An object of a subclass of `perhop.CongestionControl`: a congestion control in Python."""
+
+
+class PythonApplication(PythonBlock):
+    """An object of a subclass of `perhop.Application`: users in Python."""
+
+
+def _key(name: str) -> str:
+    return name.rstrip("_").replace("_", "-")
+
+
+def _join(place: str, key: object) -> str:
+    return f"{place}.{key}" if place else str(key)
+
+
+def plain(value: Any, place: str = "") -> Any:  # noqa: ANN401 - whatever JSON has a word for, and more
+    """Tables as dicts; numbers and arrays of numpy, and paths, as what JSON has for them.
+
+    Args:
+        value: A scenario, or the value at `place` in one.
+        place: The key's path, for messages.
+
+    Raises:
+        PerhopError: A class is where a table belongs.
+    """
+    if isinstance(value, Table):
+        return value._plain(place)  # noqa: SLF001 - the other half of this function
+    if isinstance(value, Mapping):
+        return {key: plain(inner, _join(place, key)) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [plain(inner, f"{place}[{index}]") for index, inner in enumerate(value)]
+    if isinstance(value, type) and issubclass(value, Table | PythonBlock):
+        where = f"{place}: " if place else ""
+        raise PerhopError(
+            f"scenario: {where}{value.__name__} is a class; write {value.__name__}(…) with its parameters"
+        )
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, PythonBlock):
+        return value.to_dict()
+    # Numpy need not be loaded to know its numbers.
+    return plain(value.tolist()) if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value

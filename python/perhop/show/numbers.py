@@ -1,0 +1,115 @@
+"""How numbers read, in terminals and on pages alike."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from perhop.statistics.intervals import is_symmetric
+
+if TYPE_CHECKING:
+    from perhop.statistics.intervals import Estimate
+
+MOST_DECIMALS = 6
+MOST_DIGITS = 4
+NOISE = 1e-9
+"""An interval that is narrower than this part of its mean is none but for rounding errors."""
+
+
+def measured(mean: float, half_width: float | None = None, *, sign: bool = False) -> str:
+    """A mean as far as its interval lets it be known: `1.534 ± 0.024`, `20.3 ± 1.2`.
+
+    Two digits of the half width, but no more than four of the mean, as without an interval.
+    """
+    if half_width is None:
+        return significant(mean, sign=sign)
+    if half_width <= NOISE * abs(mean):
+        return f"{significant(mean, sign=sign)} ± 0"
+    decimals = min(_decimals(half_width, 2), _decimals(mean, MOST_DIGITS) if mean else MOST_DECIMALS)
+    return f"{fixed(mean, decimals, sign=sign)} ± {half_width:.{decimals}f}"
+
+
+def shown(found: Estimate, factor: float = 1.0) -> str:
+    """An estimate in another unit, with its interval; see `estimated`."""
+    ends = (None, None) if found.ci95 is None else (end * factor for end in found.ci95)
+    return estimated(found.mean * factor, *ends)
+
+
+def estimated(mean: float, low: float | None = None, high: float | None = None) -> str:
+    """A value with its interval: `1.534 ± 0.024`, or `0.07 (0.02–0.31)` where its sides differ.
+
+    Where no run had an event, `below 0.05`; where the interval ends on one side alone, `100 (over 99.95)` or
+    `0 (or more)`.
+
+    Args:
+        mean: The value.
+        low: Lower end of the interval; None without an interval, infinite where it is not known.
+        high: Upper end; None or infinite where it is not known, or without an interval.
+    """
+    if low is None:
+        return significant(mean)
+    if math.isinf(low):
+        known = "not known" if high is None or math.isinf(high) else f"under {significant(high, 3)}"
+        return f"{significant(mean, 3)} ({known})"
+    if high is None or math.isinf(high):
+        known = f"over {significant(low, 3)}" if low < mean else "or more"
+        return f"{significant(mean, 3)} ({known})"
+    half = (high - low) / 2
+    if is_symmetric(mean, low, high) or 2 * half <= NOISE * abs(mean):
+        return measured(mean, half)
+    return f"below {significant(high, 2)}" if mean <= 0 <= low else _with_ends(mean, low, high)
+
+
+def _with_ends(mean: float, low: float, high: float) -> str:
+    decimals = min(
+        _decimals((high - low) / 2, 2), _decimals(mean, MOST_DIGITS + 1) if mean else MOST_DECIMALS
+    )
+    value, least, most = (fixed(one, decimals) for one in (mean, low, high))
+    if mean and not round(mean, decimals):
+        value = significant(mean, 1)  # 0 is another answer
+    if mean >= high:
+        return f"{value} (over {least})"
+    return f"{value} ({least}–{most})" if low >= 0 else f"{value} ({least} to {most})"
+
+
+def interval(low: float, high: float, *, sign: bool = False) -> str:
+    """Both ends of an interval, to two digits of half its length: `−0.11 to +0.09`."""
+    half = (high - low) / 2
+    if half <= NOISE * max(abs(low), abs(high)):
+        return f"{significant(low, sign=sign)} to {significant(high, sign=sign)}"
+    decimals = _decimals(half, 2)
+    return f"{fixed(low, decimals, sign=sign)} to {fixed(high, decimals, sign=sign)}"
+
+
+def significant(value: float, digits: int = MOST_DIGITS, *, sign: bool = False) -> str:
+    """A number with so many significant digits, without an exponent: `0.1235`, `24.00`."""
+    return "0" if value == 0 else fixed(value, _decimals(value, digits), sign=sign)
+
+
+def short(value: float, digits: int = MOST_DIGITS) -> str:
+    """As `significant`, without zeros at the end: `3.333`, `2`."""
+    text = significant(value, digits)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def exact(value: float) -> str:
+    """A number that is an input and not measured: all its digits, without an exponent: `20.0058`, `0.00001`.
+
+    Fifteen significant digits, which every decimal number of as many has as a float (IEEE 754), so that a
+    change of the unit does not show rounding errors of the computation.
+    """
+    text = f"{Decimal(f'{value:.15g}'):f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def fixed(value: float, decimals: int, *, sign: bool = False) -> str:
+    """A number with so many decimals, a real minus sign, and no sign before what rounds to zero."""
+    rounded = round(value, decimals)
+    text = f"{rounded + 0.0:{'+' if sign and rounded else ''}.{decimals}f}"
+    return text.replace("-", "−")
+
+
+def _decimals(value: float, digits: int) -> int:
+    """How many decimals show so many significant digits."""
+    return min(max(digits - 1 - math.floor(math.log10(abs(value))), 0), MOST_DECIMALS)

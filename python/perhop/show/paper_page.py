@@ -1,0 +1,134 @@
+"""A page about each paper in Markdown: figures, published beside measured, and every claim in one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perhop.show.page import environment
+from perhop.show.plot import caption, drawing
+from perhop.show.table import interval, measured, pivot, published_text
+from perhop.statistics.judging import STATES
+from perhop.studies.assumptions import hangs
+from perhop.studies.reproduction import by_paper
+from perhop.studies.sentences import counted, sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perhop.show.declared import Row
+    from perhop.show.table import Pivot
+    from perhop.studies.reproduction import Distance, PaperOutcome, StudyOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A plot of a page: the name of its file, what it shows, and how to read it."""
+
+    file: str
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table of a page, as text."""
+
+    title: str
+    head: Sequence[str]
+    lines: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One study on a page."""
+
+    outcome: StudyOutcome
+    figures: Sequence[Figure]
+    grids: Sequence[Grid]
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """All pages by file name, and their pictures by file name."""
+
+    texts: Mapping[str, str]
+    pictures: Mapping[str, bytes]
+
+
+def paper_pages(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
+    """One page for each paper that these outcomes belong to, and an index of them (`README.md`).
+
+    Args:
+        outcomes: The studies of a full run.
+        command: What to type to get the same numbers again.
+    """
+    groups = [group for group in by_paper(outcomes) if group.paper]
+    texts, drawn = {}, {}
+    for group in groups:
+        parts = []
+        for outcome in group.outcomes:
+            figures = []
+            for plot in outcome.study.plots:
+                picture = drawing(plot, outcome.rows, outcome.study.id).picture
+                file = f"images/{picture.name}.png"
+                drawn[file] = picture.png
+                figures.append(Figure(file, picture.alt, caption(plot, outcome.rows)))
+            grids = [pivot(table, outcome.rows) for table in outcome.study.tables]
+            parts.append(Part(outcome, figures, [_grid(grid) for grid in grids if grid is not None]))
+        assert group.paper is not None
+        listed = sentences(group)
+        texts[f"{group.paper.id}.md"] = render(
+            "paper.md.j2",
+            group=group,
+            parts=parts,
+            hangs=[] if group.map is None else hangs(group.map.study, group.map.rows),
+            sentences=listed,
+            counts=counted(listed),
+            command=command,
+        )
+    texts["README.md"] = render(
+        "papers.md.j2", groups=groups, printed=printed, totals=totals(groups), command=command
+    )
+    return Pages(texts, drawn)
+
+
+def printed(group: PaperOutcome) -> Sequence[tuple[StudyOutcome, Distance]]:
+    """How far each table that a paper prints is from what was measured; a table of two items is said once."""
+    found: dict[str, tuple[StudyOutcome, Distance]] = {}
+    for outcome in group.outcomes:
+        if not outcome.study.extra:
+            for distance in outcome.distances:
+                found.setdefault(distance.text, (outcome, distance))
+    return list(found.values())
+
+
+def totals(groups: Sequence[PaperOutcome]) -> str:
+    """What came of the claims of all these papers, in a sentence."""
+    counts = {holds: sum(group.count(holds) for group in groups) for holds in STATES}
+    left = sum(group.not_counted for group in groups)
+    return (
+        f"Of {sum(counts.values())} claims of the papers that are judged, {counts[True]} hold, "
+        f"{counts[False]} do not, and {counts[None]} are undecided; "
+        f"{left} more follow from how a setting was chosen and are not counted."
+    )
+
+
+def _grid(grid: Pivot) -> Grid:
+    head = [grid.corner, *(", ".join(part for part in names if part) for names in grid.heads)]
+    lines = [[label, *(_cell(grid, row) for row in rows)] for label, rows in grid.lines]
+    return Grid(grid.title, head, lines)
+
+
+def _cell(grid: Pivot, row: Row | None) -> str:
+    """Published above measured, as far as there are both."""
+    if row is None:
+        return "–"
+    found = " ".join(part for part in (measured(grid, row), interval(row, grid.digits)) if part)
+    return found if row.published is None else f"{published_text(row, grid.digits)}<br>**{found}**"
+
+
+def render(template: str, **values: object) -> str:
+    """A page from its template."""
+    text = environment().get_template(template).render(**{"states": STATES, **values})
+    return text.rstrip("\n") + "\n"

@@ -1,0 +1,108 @@
+"""The page of a group of questions in Markdown: what was found, plots, and every prediction in one line."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from perhop.show.paper_page import Figure, Pages, render
+from perhop.show.plot import caption, drawing
+from perhop.studies.statement import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perhop.studies import Questions
+    from perhop.studies.reproduction import StudyOutcome
+    from perhop.studies.study import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What we say of a study's results after the runs.
+
+    Attributes:
+        summary: What was found.
+        why: Why a prediction did not hold, or was left open, by its id.
+    """
+
+    summary: Sequence[str]
+    why: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One study on the page."""
+
+    outcome: StudyOutcome
+    found: Found
+    figures: Sequence[Figure]
+
+    def count(self, holds: bool | None) -> int:
+        """How many of its predictions are in this state."""
+        return sum(verdict.holds is holds for verdict in self.outcome.claims)
+
+    @property
+    def missed(self) -> Sequence[Verdict]:
+        """The predictions that did not hold, or that the runs leave open."""
+        return [verdict for verdict in self.outcome.claims if not verdict.holds]
+
+    def learned(self, verdict: Verdict) -> str:
+        """Why a prediction did not hold, or was left open."""
+        return self.found.why.get(verdict.claim.id, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What we say of a group after the runs, and what its page asks.
+
+    Attributes:
+        title: The page's.
+        question: The page's first sentence.
+        found: What was found in all studies together.
+        studies: What was found in each, by its id.
+    """
+
+    title: str
+    question: str
+    found: Sequence[str]
+    studies: Mapping[str, Found]
+
+
+def findings(group: Questions) -> Findings:
+    """What `found.toml` beside a group's studies says, written after the runs."""
+    text = files(f"perhop.studies.{group.id}").joinpath("found.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    studies = {
+        name: Found(
+            [one_line(line) for line in entry["summary"]],
+            {claim: one_line(line) for claim, line in entry.get("why", {}).items()},
+        )
+        for name, entry in data["studies"].items()
+    }
+    # The question keeps its lines, as it is a paragraph of its own.
+    return Findings(data["title"], data["question"], [one_line(line) for line in data["found"]], studies)
+
+
+def questions_page(group: Questions, outcomes: Sequence[StudyOutcome], command: str) -> Pages:
+    """The page (such as `today.md`) and its pictures.
+
+    Args:
+        group: Which questions.
+        outcomes: All studies of the group, of a full run.
+        command: What to type to get the same numbers again.
+    """
+    said = findings(group)
+    parts, drawn = [], {}
+    for outcome in outcomes:
+        figures = []
+        for plot in outcome.study.plots:
+            picture = drawing(plot, outcome.rows, outcome.study.id).picture
+            file = f"images/{picture.name}.png"
+            drawn[file] = picture.png
+            figures.append(Figure(file, picture.alt, caption(plot, outcome.rows)))
+        parts.append(Part(outcome, said.studies[outcome.study.id], figures))
+    text = render("questions.md.j2", group=group, said=said, parts=parts, command=command)
+    return Pages({f"{group.id}.md": text}, drawn)

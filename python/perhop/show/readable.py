@@ -1,0 +1,243 @@
+"""Data frames of results as readers see them: means with intervals in one cell, in units of the field."""
+
+from __future__ import annotations
+
+import html
+import shutil
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from perhop.measures import catalog, finite_flows
+from perhop.measures.run import COLORS
+from perhop.show.latex import latex_table
+from perhop.show.numbers import estimated, exact, short
+from perhop.show.table import MISSING, records
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+_SUMMARIES = {
+    entry.name: (entry.unit, entry.summary)
+    for entry in catalog.SUMMARIZED
+    if entry.summary is not None and entry.summary.place is not None
+}
+_BOUNDS = {
+    "burst_ratio": 1.0,
+    **{name: summary.above for name, (_, summary) in _SUMMARIES.items() if summary.above is not None},
+}
+"""Measures that stand in tables with every column alone, and in others where a value is above this."""
+_OF_USERS = {one.name: one for entries in catalog.APPLICATION.values() for one in entries}
+HEADS = {
+    "profile_bps": "profile, Mbit/s",
+    "rate_bps": "rate, Mbit/s",
+    "arrived_packets": "packets per run",
+    "mouth_to_ear_s": "mouth to ear, ms",
+    "lost_or_late": "lost or late, %",
+    "burst_ratio": "BurstR",
+    "r": "R",
+    "mos": "MOS",
+    **{one.name: one.head for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
+    **{name: catalog.SHOWN[unit].head(summary.label) for name, (unit, summary) in _SUMMARIES.items()},
+    **{name: catalog.SHOWN[one.unit].head(one.label) for name, one in _OF_USERS.items()},
+}
+"""What a column is called: those of measures, and the columns beside them for context."""
+LOSS = HEADS["loss"]
+REASONS = {"dropped_": "drops per run", "notified_": "notified per run"}
+"""Columns that start so, each of which counts one reason, are shown as one."""
+UNITS = ("_bps", "_s", "_packets")
+_FACTORS = {
+    "profile_bps": 1e-6,
+    "rate_bps": 1e-6,
+    "arrived_packets": 1.0,
+    "mouth_to_ear_s": 1e3,
+    "lost_or_late": 100.0,
+    "burst_ratio": 1.0,
+    "r": 1.0,
+    "mos": 1.0,
+    **{one.name: 1e3 if one.unit == "s" else 1.0 for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
+    **{name: catalog.SHOWN[unit].factor for name, (unit, _) in _SUMMARIES.items()},
+    **{name: catalog.SHOWN[one.unit].factor for name, one in _OF_USERS.items()},
+}
+_IMPORTANCE = {
+    "rate, Mbit/s": 10,
+    "flows": 50,
+    "BurstR": 20,
+    HEADS["mouth_to_ear_s"]: 145,
+    HEADS["lost_or_late"]: 150,
+    **{one.head: one.importance for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
+    "packets per run": 60,
+    "notified per run": 110,
+    "profile, Mbit/s": 140,
+    **{HEADS[name]: one.importance for name, one in _OF_USERS.items()},
+    **{HEADS[name]: summary.importance for name, (_, summary) in _SUMMARIES.items()},
+}
+KEPT = 255
+"""The importance of columns that every terminal shows."""
+LEFT_OUT_FIRST = tuple(
+    sorted((head for head, rank in _IMPORTANCE.items() if rank < KEPT), key=lambda head: _IMPORTANCE[head])
+)
+"""Columns that a narrow terminal does without, the least important one first."""
+
+
+class Estimates(pl.DataFrame):
+    """A data frame of means over runs that prints itself for readers: `1.534 ± 0.024`, all columns.
+
+    The columns are what they are in any polars data frame, and what is made of it is one, too: `NAME_low` and
+    `NAME_high` are the ends of the 95 % interval of `NAME`, the unit last (`throughput_low_bps`). Frames that
+    are made of it (`filter`, `select`) print as polars does.
+    """
+
+    def __str__(self) -> str:
+        """The table as `perhop run` prints it, and the names of the columns."""
+        if not self.height or not self.width:
+            return f"no rows; columns: {', '.join(self.columns) or 'none'}"
+        columns = shutil.get_terminal_size((80, 24)).columns
+        lines = records(readable(self), max(columns, 60), LEFT_OUT_FIRST, "A wider terminal")
+        return "\n".join([*lines, _legend(self)])
+
+    def __repr__(self) -> str:
+        """As `str`."""
+        return str(self)
+
+    def _repr_html_(self, **_: Any) -> str:  # noqa: ANN401 - what polars is called with
+        """The frame as a table for notebooks."""
+        if not self.height or not self.width:
+            return f"<pre>{html.escape(str(self))}</pre>"
+        return html_table(readable(self)) + f"<p><small>{html.escape(_legend(self))}</small></p>"
+
+    def to_latex(self, caption: str | None = None, label: str | None = None) -> str:
+        """The frame as LaTeX, for the package booktabs; all text is escaped.
+
+        Args:
+            caption: Of the table; with it or a label, the `tabular` is within a `table`.
+            label: For references to it: letters, digits and `: . _ / + -`.
+
+        Raises:
+            ValueError: The label has other characters, or the frame has no rows.
+        """
+        return latex_table(readable(self) if self.width else [], caption, label)
+
+
+def readable(frame: pl.DataFrame, also: Collection[str] | None = ()) -> list[dict[str, str]]:
+    """Each row as strings; columns without any value, and ends of intervals, are no columns of their own.
+
+    Args:
+        frame: Means over runs, with the ends of their intervals.
+        also: Of the measures that stand in tables with every column alone, those that this one has, too,
+            besides those with a value above their bound; None for all of them.
+    """
+    rows = list(frame.iter_rows(named=True))
+
+    def belongs(column: _Column) -> bool:
+        name = column.names[0]
+        if name not in _BOUNDS or also is None or name in also:
+            return column.has_value(rows)
+        return any(row[name] is not None and row[name] > _BOUNDS[name] for row in rows)
+
+    columns = [column for column in _columns(frame.columns) if belongs(column)]
+    colors = [place for place, column in enumerate(columns) if column.names[0] in _BY_COLOR]
+    if len(colors) == 1:
+        columns[colors[0]] = replace(columns[colors[0]], head=LOSS)
+    return [{column.head: column.text(row) for column in columns} for row in rows]
+
+
+_BY_COLOR = tuple(f"dropped_{color}" for color in COLORS)
+
+
+def html_table(lines: Sequence[Mapping[str, str]]) -> str:
+    """Records as an HTML table."""
+    heads = "".join(f"<th>{html.escape(name)}</th>" for name in lines[0])
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(_together(text))}</td>" for text in line.values()) + "</tr>"
+        for line in lines
+    )
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _together(text: str) -> str:
+    """A number and its interval stay on one line."""
+    return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}").replace(" (", "\N{NO-BREAK SPACE}(")
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column as readers see it.
+
+    Attributes:
+        names: Its columns in the frame: one, or the counts of each reason.
+        ends: Those that hold the ends of its interval, where there are any.
+        factor: From the frame's unit to the readers'; None for what is shown as it is.
+        prefix: Of the columns of reasons; else empty.
+    """
+
+    head: str
+    names: tuple[str, ...]
+    ends: tuple[str, str] | None
+    factor: float | None
+    prefix: str = ""
+
+    def has_value(self, rows: Sequence[Mapping[str, Any]]) -> bool:
+        if self.names[0] == "profile_bps":
+            return any(row["profile_bps"] for row in rows)
+        return any(row[name] is not None for row in rows for name in self.names)
+
+    def text(self, row: Mapping[str, Any]) -> str:
+        if self.prefix:
+            found = {name.removeprefix(self.prefix): row[name] for name in self.names}
+            return ", ".join(f"{why.replace('_', ' ')} {n:.0f}" for why, n in found.items() if n) or "none"
+        value = row[self.names[0]]
+        if value is None:
+            return MISSING
+        if self.names[0] == "profile_bps":
+            return exact(value / 1e6) if value else "best effort"
+        if self.factor is None or not isinstance(value, int | float):
+            return short(value) if isinstance(value, float) else str(value)
+        if self.names[0] == "rate_bps":
+            return exact(value * self.factor)
+        low, high = (None, None) if self.ends is None else (row[end] for end in self.ends)
+        ends = (None if end is None else end * self.factor for end in (low, high))
+        return estimated(value * self.factor, *ends)
+
+
+def _columns(names: Sequence[str]) -> Iterator[_Column]:
+    ends = {name: end_names(name) for name in names}
+    partners = {end for name in names if set(ends[name]) <= set(names) for end in ends[name]}
+    seen = set()
+    for name in names:
+        prefix = _reason(name)
+        if name in partners or prefix in seen:
+            continue
+        if prefix:
+            seen.add(prefix)
+            own = tuple(other for other in names if _reason(other) == prefix)
+            yield _Column(REASONS[prefix], own, None, None, prefix)
+            continue
+        both = ends[name] if set(ends[name]) <= set(names) else None
+        yield _Column(HEADS.get(name, name), (name,), both, _FACTORS.get(name))
+
+
+def _reason(name: str) -> str:
+    """The prefix of a column that counts packets by reason; else nothing."""
+    if name.startswith(_BY_COLOR):
+        return ""
+    return next((prefix for prefix in REASONS if name.startswith(prefix)), "")
+
+
+def end_names(name: str) -> tuple[str, str]:
+    """What the ends of a column's interval are called."""
+    unit = next((unit for unit in UNITS if name.endswith(unit)), "")
+    stem = name.removesuffix(unit)
+    return f"{stem}_low{unit}", f"{stem}_high{unit}"
+
+
+def _legend(frame: pl.DataFrame) -> str:
+    """The meaning of what is beside a number, and how to get at the numbers."""
+    size = f"{frame.height} row{'' if frame.height == 1 else 's'}, {frame.width} columns in SI units"
+    with_ends = [name for name in frame.columns if set(end_names(name)) <= set(frame.columns)]
+    if not with_ends:
+        return f"({size}: .columns)"
+    known = any(frame[end].is_not_null().any() for name in with_ends for end in end_names(name))
+    note = "± or in brackets: 95 % interval over the runs" if known else "1 run: no interval"
+    return f"({note}; {size}: .columns)"

@@ -1,0 +1,1 @@
+"""Runs that are stepped through, and single queues driven by hand."""

@@ -1,0 +1,1 @@
+"""Stores of finished runs, which outlive any failure."""

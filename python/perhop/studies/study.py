@@ -1,0 +1,188 @@
+"""What a study is: cells to simulate, samples to take, published values to compare with, claims to judge.
+
+A study is data and small functions; it neither runs anything nor draws anything.
+`perhop.studies.reproduction` runs it, and `perhop.show` shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from perhop.show.declared import Factors, Plot, Row, Table
+from perhop.statistics.intervals import MOST_RUNS
+from perhop.statistics.judging import STATES, Judgement, by_readings
+from perhop.studies.evidence import Evidence, Published, Sample
+
+if TYPE_CHECKING:
+    from perhop.measures.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A few words of a paper, verbatim, and where they stand in it, such as `"3, Table 1"`."""
+
+    quote: str
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a sentence, or another rule for it: what it says, and what judges it so.
+
+    Attributes:
+        name: It, in a few words, such as "delay control alone".
+        rule: How it is judged.
+        judge: Judges it.
+    """
+
+    name: str
+    rule: str
+    judge: Callable[[Evidence], Judgement]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A statement that the measurement can refute.
+
+    Attributes:
+        id: Its name within the study.
+        text: The statement, in one sentence of ours.
+        judge: Judges it; one with readings holds if all of them do.
+        source: The paper's sentence that it judges; None for a finding of ours, which never counts with the
+            paper's.
+        rule: How it is judged.
+        ours: What in the rule is ours, such as a threshold or a tolerance; empty where nothing is.
+        tried: What was varied to find out why the claim does not hold; empty where nothing was.
+        why: Why one would expect it, where it is a prediction: a statement written before the runs, of a
+            study that belongs to no paper.
+        readings: The ways to read its sentence, where there are several that the text allows alike.
+        others: Rules that do not decide, such as one with another tolerance.
+        chose: What it was used to choose of a study's setting; such a claim does not count.
+    """
+
+    id: str
+    text: str
+    judge: Callable[[Evidence], Judgement]
+    source: Sentence | None = None
+    rule: str = ""
+    ours: str = ""
+    tried: str = ""
+    why: str = ""
+    readings: Sequence[Reading] = ()
+    others: Sequence[Reading] = ()
+    chose: str = ""
+
+    @property
+    def finding(self) -> bool:
+        """Whether the claim is ours beside a paper's: neither a sentence of the paper nor a prediction."""
+        return self.source is None and not self.why
+
+    @property
+    def counted(self) -> bool:
+        """Whether the claim chose no setting, so that its verdict says something of the paper."""
+        return not self.chose
+
+    @property
+    def rules(self) -> str:
+        """How it is judged, by each of its readings."""
+        if not self.readings:
+            return self.rule
+        return " ".join(f"Read as “{one.name}”: {one.rule}" for one in self.readings)
+
+    def verdict(self, evidence: Evidence) -> Verdict:
+        """The verdict on the claim by all of its readings and rules."""
+        readings = {one.name: one.judge(evidence) for one in self.readings}
+        others = {one.name: one.judge(evidence) for one in self.others}
+        return Verdict(self, by_readings(readings) if readings else self.judge(evidence), readings, others)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judged claim.
+
+    Attributes:
+        readings: The judgement of each reading of the sentence, by its name.
+        others: The same of each rule that does not decide.
+    """
+
+    claim: Claim
+    judgement: Judgement
+    readings: Mapping[str, Judgement] = field(default_factory=dict)
+    others: Mapping[str, Judgement] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool | None:
+        """True, False, or None where the runs cannot tell."""
+        return self.judgement.holds
+
+    @property
+    def state(self) -> str:
+        """How the verdict reads, with the runs that it would take where that can be said."""
+        if self.holds is not None:
+            return STATES[self.holds]
+        if self.judgement.differ:
+            return f"{STATES[None]} (readings differ)"
+        needed = self.judgement.runs_needed
+        return (
+            f"{STATES[None]} (needs more than {MOST_RUNS} runs)"
+            if needed is None
+            else f"{STATES[None]} (needs about {needed} runs)"
+        )
+
+    @property
+    def by_others(self) -> str:
+        """What the rules that do not decide would say, such as "By other rules: within a tenth: holds."."""
+        if not self.others:
+            return ""
+        said = "; ".join(f"{name}: {STATES[one.holds]}" for name, one in self.others.items())
+        return f"By other rules: {said}."
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark on the paper's text; `impossible` marks a printed number that cannot be right."""
+
+    text: str
+    impossible: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One table or figure of a paper, or one question about today's mechanisms.
+
+    Attributes:
+        id: First author and item, such as `kim-table1`, or group and item.
+        cells: One mapping of factors for each scenario to simulate.
+        scenario: The scenario of a cell, as plain data.
+        samples: The numbers to keep of one run of a cell.
+        summaries: Rows that are read off the means of all runs.
+        extra: It is no printed item of the paper but a sensitivity study, a variant or a sweep, which
+            `perhop reproduce` leaves to `--all`.
+        is_map: It judges the paper's claims under other assumptions; see `perhop.studies.assumptions`.
+        single_run: The published values come from one run, so they are held against the spread of single
+            runs, not only against the interval of the mean.
+        assumptions: What had to be chosen because the paper is silent.
+        method: How the setting was simulated, in a few sentences.
+    """
+
+    id: str
+    title: str
+    source: str
+    summary: str
+    cells: Sequence[Factors]
+    scenario: Callable[[Factors], Mapping[str, Any]]
+    samples: Callable[[Factors, Run], Iterable[Sample]]
+    published: Sequence[Published]
+    claims: Sequence[Claim]
+    tables: Sequence[Table]
+    plots: Sequence[Plot]
+    notes: Sequence[Note] = ()
+    assumptions: Sequence[str] = ()
+    method: str = ""
+    summaries: Callable[[Evidence], Iterable[Row]] | None = None
+    extra: bool = False
+    is_map: bool = False
+    single_run: bool = False
+    default_runs: int = 6

@@ -1,0 +1,128 @@
+"""Write a directory of results: plots, data, manifest, and the page that shows them, all of them or none."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import TYPE_CHECKING, Self
+
+from perhop.files.outputs import manifest, manifest_entry
+from perhop.files.swap import earlier_plots, replace_report
+from perhop.show.drawers import Drawers
+from perhop.show.report_files import _names, parquet, picture_files
+from perhop.studies.page import StudyPart, reproduction_page
+from perhop.studies.reproduction import sample_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from perhop.studies.page import StudyDrawn
+    from perhop.studies.reproduction import StudyOutcome
+    from perhop.studies.study import Study
+
+
+class ReproductionReport:
+    """The directory of `perhop reproduce`: it grows with each study, and is whole at any time."""
+
+    def __init__(self, out: Path, command: str, studies: Sequence[Study], jobs: int = 1) -> None:
+        """A report on these studies, of which none has run yet; nothing is written before the first has.
+
+        Args:
+            out: Where.
+            command: What to type for the same report.
+            studies: What it is on.
+            jobs: How many cores draw; the report is the same for any number.
+        """
+        self._out = out
+        self._command = command
+        self._pending = [study.id for study in studies]
+        self._done: list[StudyPart] = []
+        self._drawn: list[str] = []
+        self._scenarios: list[str] = []
+        self._drawers = Drawers(jobs, sum(len(study.plots) + 1 for study in studies))
+        self._drawing: deque[StudyDrawn] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop drawing."""
+        self._drawers.__exit__(kind, error, trace)
+
+    def draw(self, outcome: StudyOutcome) -> None:
+        """Have a study's plots and networks drawn."""
+        self._drawing.append(StudyPart.drawn(outcome, self._drawers))
+
+    def drawn(self, *, wait: bool = False) -> Iterator[tuple[StudyOutcome, list[Path]]]:
+        """Write the page anew with each study whose pictures are there, in the order of `draw`.
+
+        Args:
+            wait: Go on until all are.
+
+        Yields:
+            The study's outcome and its plots, as PNG.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        while self._drawing and (wait or self._drawing[0].over):
+            part = StudyPart.made(self._drawing.popleft(), self._drawers)
+            yield part.outcome, self._add(part)
+
+    def add(self, outcome: StudyOutcome) -> list[Path]:
+        """Draw a study's plots and networks, and write the page anew with it.
+
+        Returns:
+            The study's plots, as PNG.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        self.draw(outcome)
+        *_, (_, plots) = self.drawn(wait=True)
+        return plots
+
+    def _add(self, part: StudyPart) -> list[Path]:
+        first = not self._done
+        outcome, section = part.outcome, part.section
+        pictures = [plot.picture for plot in section.plots] + [one.picture for one in section.networks]
+        files = picture_files(pictures)
+        self._drawn.extend(_names(files))
+        self._pending.remove(outcome.study.id)
+        self._done.append(part)
+        self._scenarios.extend(_entries(outcome))
+        stale = [*earlier_plots(self._out), "samples.parquet"] if first else []
+        replace_report(self._out, {**files, **self._page()}, remove=stale)
+        return [self._out / "plots" / f"{plot.picture.name}.png" for plot in section.plots]
+
+    def finish(self, outcomes: Sequence[StudyOutcome]) -> None:
+        """Write the samples of all runs; the page then says that it is complete.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        samples = parquet(sample_frame(outcomes))
+        replace_report(self._out, {"samples.parquet": samples, **self._page()})
+
+    def _page(self) -> dict[str, str]:
+        return {
+            "manifest.json": manifest(self._command, self._scenarios, self._drawn),
+            "report.html": reproduction_page(self._done, self._command, self._pending),
+        }
+
+
+def _entries(outcome: StudyOutcome) -> Iterator[str]:
+    """The scenarios of a study, for the manifest."""
+    for cell in outcome.cells:
+        yield manifest_entry(
+            {
+                "study": outcome.study.id,
+                "factors": dict(cell.factors),
+                "seeds": list(outcome.seeds),
+                "scenario": json.loads(cell.scenario),
+            }
+        )

@@ -1,0 +1,261 @@
+"""The sweep itself: what is missing to the backend, what is finished to the store, until there is enough."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from perhop.blocks.plugins import not_reused
+from perhop.processes import interrupts
+from perhop.stores.companions import Gathered, meets, with_companions
+from perhop.stores.sweep_journal import Layout, Record
+from perhop.sweeps.backend import Failed, Task
+from perhop.sweeps.metrics import engine_id
+
+if TYPE_CHECKING:
+    from perhop.statistics.observations import Observations
+    from perhop.stores.sweeps import SweepStore
+    from perhop.sweeps.backend import Backend
+    from perhop.sweeps.metrics import Measured
+    from perhop.sweeps.plan import Plan, Point
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
+"""Given what is counted and how many there are: a step to call after each; if it has a method `waiting`, it
+is called many times a second with the number of steps under way."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many runs were simulated, how many reused from the store, and how many failed."""
+
+    simulated: int = 0
+    found: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that came to no end.
+
+    Attributes:
+        text: What the error says.
+    """
+
+    point: Point
+    seed: int
+    text: str
+
+
+@dataclass(slots=True)
+class Runner:
+    """Gets runs: from the store if it has them, else from the backend into the store.
+
+    Attributes:
+        watched: Patterns of the metrics that `observed` gives.
+        counts: What it cost.
+        failures: The runs that failed, in the order in which they did.
+    """
+
+    store: SweepStore
+    backend: Backend
+    progress: Progress
+    watched: tuple[str, ...] = ()
+    counts: Counts = field(default_factory=Counts)
+    failures: list[Failure] = field(default_factory=list)
+    _failed: dict[str, set[int]] = field(default_factory=dict)
+    _finished: dict[str, set[int]] | None = None
+    _counted: dict[str, set[int]] = field(default_factory=dict)
+    _seen: dict[str, dict[int, dict[str, float]]] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
+
+    def ensure(self, points: Sequence[Point], seeds: Sequence[int]) -> None:
+        """Have every point's run on every seed in the store, but for those that fail.
+
+        A run that failed is not tried again by this runner, and is not kept.
+
+        Raises:
+            StoreError: A run could not be kept.
+            PerhopError: The backend cannot go on.
+            KeyboardInterrupt: Ctrl-C; what had finished is in the store.
+        """
+        if self._finished is None:
+            self._finished = self.store.finished(engine_id())
+            self._seen = self.store.values(engine_id(), self.watched) if self.watched else {}
+        by_key = {point.key: point for point in reversed(points)}
+        distinct = {point.key: point.scenario for point in points}
+        self._tell_what_is_not_reused(distinct)
+        keys, scenarios = list(distinct), list(distinct.values())
+        finished = [self._finished.setdefault(key, set()) for key in keys]
+        for key, known in zip(keys, finished, strict=True):
+            counted = self._counted.setdefault(key, set())
+            self.counts.found += sum(seed in known and seed not in counted for seed in seeds)
+            counted.update(seeds)
+        tasks = [
+            Task(index, seed)
+            for seed in seeds
+            for index, (key, known) in enumerate(zip(keys, finished, strict=True))
+            if seed not in known and seed not in self._failed.get(key, ())
+        ]
+        if not tasks:
+            return
+        layouts: dict[int, Layout] = {}
+        with self.progress("runs", len(tasks)) as step:
+            self.backend.waiting = getattr(step, "waiting", None)
+            groups = self.backend.run(scenarios, tasks)
+            try:
+                for group in groups:
+                    with interrupts.deferred():  # what Ctrl-C leaves is counted as it is kept
+                        whole = [(task, run) for task, run in group if not isinstance(run, Failed)]
+                        self.store.append([_record(layouts, scenarios, task, run) for task, run in whole])
+                        self.counts.simulated += len(whole)
+                    for task, run in group:
+                        key = keys[task.scenario]
+                        if isinstance(run, Failed):
+                            self._fail(by_key[key], task.seed, run.text)
+                        else:
+                            finished[task.scenario].add(task.seed)
+                            self._look(key, task.seed, run)
+                        step()
+            finally:
+                _close(groups)
+
+    def observed(self, point: Point, seeds: Sequence[int]) -> dict[str, Observations]:
+        """The watched metrics of a point's runs, by name, in the order of the seeds; NaN where a run failed.
+
+        Where all failed, there are the metrics that are watched by name.
+
+        Raises:
+            KeyError: `ensure` was not called for a run.
+        """
+        failed, seen = self._failed.get(point.key, set()), self._seen.get(point.key, {})
+        runs: list[dict[str, float]] = [{} if seed in failed else seen[seed] for seed in seeds]
+        names = next(filter(None, runs), None) or dict.fromkeys(map(_unescaped, self.watched))
+        gathered = Gathered({name: [run.get(name, math.nan) for run in runs] for name in names})
+        return {name: gathered.of(name) for name in names if meets(name, self.watched)}
+
+    def has_failed(self, point: Point, seeds: Sequence[int]) -> bool:
+        """Whether one of a point's runs failed."""
+        return not self._failed.get(point.key, set()).isdisjoint(seeds)
+
+    def _fail(self, point: Point, seed: int, text: str) -> None:
+        self._failed.setdefault(point.key, set()).add(seed)
+        self.failures.append(Failure(point, seed, text))
+        self.counts.failed += 1
+
+    def _tell_what_is_not_reused(self, scenarios: Mapping[str, str]) -> None:
+        """Say once of each class in Python that its runs are computed anew, and why."""
+        said = {
+            text for key, one in scenarios.items() if key not in self._counted for text in not_reused(one)
+        }
+        for text in sorted(said - self._told):
+            self.store.say(f"warning: {text}")
+        self._told |= said
+
+    def _look(self, key: str, seed: int, run: Measured) -> None:
+        if self.watched:
+            chosen = _chosen(run.names, self.watched)
+            values = {name: run.values[place] for place, name in chosen}
+            self._seen.setdefault(key, {})[seed] = values
+
+
+def _unescaped(pattern: str) -> str:
+    """The name that a pattern without wildcards meets."""
+    return re.sub(r"\[([*?[])\]", r"\1", pattern)
+
+
+@functools.cache
+def _chosen(names: tuple[str, ...], patterns: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    """The names that meet a pattern and their companions, with their places."""
+    wanted = with_companions([name for name in names if meets(name, patterns)], names)
+    return tuple((place, name) for place, name in enumerate(names) if name in wanted)
+
+
+def sweep(plan: Plan, runner: Runner) -> tuple[list[int], list[float | None]]:
+    """Do every run of a plan that the store does not hold yet.
+
+    Returns:
+        How many runs of each point count: those on the first seeds. Without early stopping, all alike. They
+        depend on the plan alone, and not on what else the store holds or on how the work was divided. And,
+        with early stopping, what `widest` says of each point; None of points of which a run failed.
+
+    Raises:
+        StoreError: A run could not be kept.
+        PerhopError: The backend cannot go on.
+        KeyboardInterrupt: Ctrl-C; what had finished is in the store.
+    """
+    counts = [plan.runs] * len(plan.points)
+    if plan.until_ci is None:
+        runner.ensure(plan.points, range(plan.seed, plan.seed + plan.runs))
+        return counts, []
+    open_ = list(range(len(plan.points)))
+    reached: list[float | None] = [None] * len(plan.points)
+    for runs in looks(plan.until_ci.least, plan.runs):
+        points = [plan.points[index] for index in open_]
+        seeds = range(plan.seed, plan.seed + runs)
+        runner.ensure(points, seeds)
+        for index in open_:
+            counts[index] = runs
+            point = plan.points[index]
+            failed = runner.has_failed(point, seeds)
+            reached[index] = None if failed else widest(runner.observed(point, seeds))
+        open_ = [index for index in open_ if is_wide(reached[index], plan.until_ci.width)]
+        if not open_:
+            break
+    return counts, reached
+
+
+def is_wide(reached: float | None, width: float) -> bool:
+    """Whether a point's intervals are wider than early stopping asks for; see `sweep`."""
+    return reached is not None and reached > width
+
+
+def looks(least: int, most: int) -> Iterator[int]:
+    """After how many runs the intervals are looked at: each time about half as many more."""
+    runs = least
+    while runs < most:
+        yield runs
+        runs += max(1, runs // 2)
+    yield most
+
+
+def widest(observed: Mapping[str, Observations]) -> float:
+    """The longest side of a 95 % interval over its value, of all metrics; infinite where one is not known.
+
+    That of a metric that some runs lack is not known. One that all of them lack does not apply, such as
+    retransmissions of UDP where a pattern names those of all flows, and is not among them. Nor is that of one
+    known of which the value is 0, such as a loss or stalls of which no run has any: no interval is narrow in
+    proportion to 0.
+
+    Args:
+        observed: What the runs gave, by metric.
+    """
+    applying = [one for one in observed.values() if not all(map(math.isnan, one.values))]
+    return max(map(_relative, applying), default=math.inf)
+
+
+def _relative(one: Observations) -> float:
+    """The longer side of a metric's interval over its value; infinite where it is not known."""
+    found = one.estimate
+    if not one.has_all or found is None or found.ci95 is None or found.mean == 0:
+        return math.inf
+    return max(found.high - found.mean, found.mean - found.low) / abs(found.mean)
+
+
+def _record(layouts: dict[int, Layout], scenarios: Sequence[str], task: Task, run: Measured) -> Record:
+    layout = layouts.get(task.scenario)
+    if layout is None:
+        layout = layouts[task.scenario] = Layout(scenarios[task.scenario], engine_id(), run.names)
+    assert len(run.values) == len(layout.metrics)
+    return Record(layout, task.seed, run.wall_s, run.values)
+
+
+def _close(groups: object) -> None:
+    """Stop what is under way; generators are closed as soon as nobody reads them."""
+    close = getattr(groups, "close", None)
+    if close is not None:
+        close()

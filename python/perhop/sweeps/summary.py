@@ -1,0 +1,444 @@
+"""What a sweep says: means and intervals at each point, from the store through DuckDB."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from perhop.measures import absent, catalog, finite_flows
+from perhop.plurals import counted
+from perhop.scenario.ranges import text_of
+from perhop.show.numbers import exact, short, shown
+from perhop.show.table import MISSING, continued, prose, records
+from perhop.stores.companions import Gathered, is_companion, meets, with_companions
+from perhop.studies.evidence import rounded
+from perhop.sweeps import failing
+from perhop.sweeps.backend import RunErrors
+from perhop.sweeps.metrics import engine_id, names_of
+from perhop.sweeps.run import is_wide
+
+if TYPE_CHECKING:
+    from perhop.scenario.ranges import Value
+    from perhop.statistics.intervals import Estimate
+    from perhop.statistics.observations import Observations
+    from perhop.stores.sweeps import SweepStore
+    from perhop.sweeps.plan import Plan, Point
+    from perhop.sweeps.run import Failure
+
+Seeds = tuple[str, int, int]
+"""A scenario's key, its first seed, and how many runs count."""
+Observed = dict[tuple[str, int], dict[str, dict[int, float]]]
+"""For a scenario's key and a number of runs: the value of each seed, by metric."""
+
+MOST_LINES = 40
+MOST_COLUMNS = 100
+MOST_NAMED = 5
+"""Metrics that a sentence names."""
+ENDINGS = ("_bps", "_s", "_packets")
+"""Units at the end of a name, which readers see behind a comma."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointSummary:
+    """The estimates at one point.
+
+    Attributes:
+        runs: How many runs count.
+        estimates: By metric; None where no run has a value.
+        observed: What the runs gave, by metric.
+    """
+
+    point: Point
+    runs: int
+    estimates: Mapping[str, Estimate | None]
+    observed: Mapping[str, Observations] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How a metric is shown."""
+
+    text: str
+    factor: float
+    digits: int
+
+
+def observations(store: SweepStore, wanted: Sequence[Seeds], patterns: Sequence[str]) -> Observed:
+    """The finished runs of these scenarios: metrics that meet a pattern, and their companions.
+
+    Args:
+        store: Holds every run.
+        wanted: Which runs count.
+        patterns: Of metrics, such as `flows.*.throughput_bps`.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    found: Observed = defaultdict(lambda: defaultdict(dict))
+    distinct = list(dict.fromkeys(wanted))
+    with store.connect() as database:
+        names = [name for (name,) in database.execute("SELECT DISTINCT metric FROM kept").fetchall()]
+        chosen = sorted(with_companions([name for name in names if meets(name, patterns)], names))
+        database.execute(
+            "CREATE TABLE wanted AS SELECT unnest(?::VARCHAR[]) AS scenario, "
+            "unnest(?::UBIGINT[]) AS first, unnest(?::UBIGINT[]) AS runs",
+            [[key for key, _, _ in distinct], [s for _, s, _ in distinct], [n for _, _, n in distinct]],
+        )
+        rows = database.execute(
+            "SELECT scenario, wanted.runs, metric, list(seed), list(value) FROM kept JOIN wanted "
+            "USING (scenario) WHERE engine = ? AND list_contains(?::VARCHAR[], metric) "
+            "AND seed >= first AND seed - first < wanted.runs GROUP BY ALL",
+            [engine_id(), chosen],
+        ).fetchall()
+    for scenario, runs, metric, seeds, values in rows:
+        found[scenario, runs][metric].update(zip(seeds, values, strict=True))
+    return found
+
+
+def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[PointSummary]:
+    """Estimates of the plan's metrics at each of its points.
+
+    Args:
+        plan: The sweep.
+        counts: How many runs of each point count, as `perhop.sweeps.run.sweep` returned them.
+        store: Holds them all.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    wanted = [(point.key, plan.seed, runs) for point, runs in zip(plan.points, counts, strict=True)]
+    found = observations(store, wanted, plan.metrics)
+    known = {name: place for place, name in enumerate(_measured_names(plan.points))}
+    names = sorted(
+        {name for by_metric in found.values() for name in by_metric if meets(name, plan.metrics)},
+        key=lambda name: (known.get(name, len(known)), name),
+    )
+    ordered = list(_ordered(names, plan.metrics))
+    out = []
+    for point, (key, first, runs) in zip(plan.points, wanted, strict=True):
+        own = found[key, runs]
+        gathered = Gathered(_columns(own, range(first, first + runs)))
+        observed = {name: gathered.of(name) for name in ordered if name in own}
+        estimates = {name: one.estimate for name, one in observed.items()}
+        out.append(PointSummary(point, runs, estimates, observed))
+    return out
+
+
+def _measured_names(points: Sequence[Point]) -> tuple[str, ...]:
+    """The metrics of the first point where the shortest run does not fail; none where all do."""
+    for point in points:
+        with contextlib.suppress(*RunErrors):
+            return names_of(point.scenario)
+    return ()
+
+
+def _columns(by_metric: Mapping[str, Mapping[int, float]], seeds: Sequence[int]) -> dict[str, list[float]]:
+    """The values of each run, in the order of the seeds, by name."""
+    return {name: [by_seed.get(seed, math.nan) for seed in seeds] for name, by_seed in by_metric.items()}
+
+
+def _ordered(names: Sequence[str], patterns: Sequence[str]) -> Iterator[str]:
+    """The metrics in the order of the patterns that ask for them."""
+    seen: set[str] = set()
+    for pattern in patterns:
+        matching = [name for name in names if fnmatchcase(name, pattern) and name not in seen]
+        seen.update(matching)
+        yield from matching
+
+
+def metric_names(summaries: Sequence[PointSummary]) -> list[str]:
+    """Every metric that some point has, in order."""
+    return list(dict.fromkeys(name for summary in summaries for name in summary.estimates))
+
+
+def unit_of(metric: str) -> Unit:
+    """How a metric is shown."""
+    shown = catalog.SHOWN[catalog.unit_of_metric(metric)]
+    return Unit(shown.symbol, shown.factor, shown.digits)
+
+
+def short_names(factors: Sequence[str]) -> dict[str, str]:
+    """Factors by what readers see: the last part of a path, or as much of it as distinguishes it."""
+    out = {}
+    for name in factors:
+        parts = name.split(".")
+        size = 1
+        while sum(other == name or other.endswith("." + ".".join(parts[-size:])) for other in factors) > 1:
+            size += 1
+        out[name] = ".".join(parts[-size:])
+    return out
+
+
+_LABELS = {
+    re.sub("[ -]", "_", entry.summary.label): entry.summary.label
+    for entry in catalog.SUMMARIZED
+    if entry.summary is not None
+}
+"""Labels of measures in tables, by the names of metrics that spell them: `one-way delay p99`."""
+
+
+_PLACES = frozenset({"flows", "links", "populations", "applications"})
+"""The first parts of metrics that name a place behind it."""
+_WORDS = {"rmse": "RMSE", "rtt": "RTT", "completion": "FCT", "r": "R", "mos": "MOS"}
+"""Words of metrics as readers see them in all tables."""
+_USERS = {
+    one.name: one.label
+    for entries in catalog.APPLICATION.values()
+    for one in entries
+    if catalog.times_of(one.name) is None or one.name == "startup_s"
+}
+"""Labels of measures of users; tables have those of times beside each other, where `p50` says enough."""
+
+
+def shown_name(metric: str) -> str:
+    """A metric's name for readers: `gold throughput, Mbit/s`."""
+    kind, _, rest = metric.partition(".")
+    place, _, last = rest.rpartition(".") if kind in _PLACES else ("", "", metric)
+    if kind == "populations":
+        name, _, size = place.rpartition(".")
+        place = f"{name} {size}" if size in finite_flows.SIZES else place
+    unit, users = unit_of(metric), _USERS.get(last) if kind == "applications" else None
+    for ending in ENDINGS:
+        last = last.removesuffix(ending)
+    words = [_WORDS.get(word, word) for word in last.split("_")]
+    what = users or _LABELS.get(last, " ".join(words))
+    text = " ".join(filter(None, (place.replace(".classes.", " "), what)))
+    return f"{text}, {unit.text}" if unit.text else text
+
+
+def tables(summaries: Sequence[PointSummary], width: int | None = MOST_COLUMNS) -> list[list[dict[str, str]]]:
+    """One line for each point; metrics that do not fit beside each other stand in tables of their own."""
+    counts = {summary.runs for summary in summaries}
+    short = short_names(list(summaries[0].point.factors))
+    metrics = metric_names(summaries)
+    lines = []
+    for summary in summaries:
+        line = {short[name]: text_of(value) for name, value in summary.point.factors.items()}
+        if len(counts) > 1:
+            line["runs"] = str(summary.runs)
+        line |= {shown_name(metric): _cell(summary.estimates.get(metric), metric) for metric in metrics}
+        lines.append(line)
+    return continued(lines, len(lines[0]) - len(metrics), width)
+
+
+def to_text(
+    plan: Plan, summaries: Sequence[PointSummary], width: int | None, reached: Sequence[float | None] = ()
+) -> str:
+    """The sweep as plain text for a terminal of that width; None for no limit.
+
+    Args:
+        plan: The sweep.
+        summaries: Of its points.
+        width: Of the terminal.
+        reached: See `precision`.
+    """
+    parts = [prose(plan.title, width), prose(lead(plan, summaries), width)]
+    for table in tables(summaries[:MOST_LINES], width):
+        parts += ["", *records(table, width)]
+    if len(summaries) > MOST_LINES:
+        rest = f"The first {MOST_LINES} of {len(summaries)} points; --out and --json give them all."
+        parts += ["", prose(rest, width)]
+    if said := [*remarks(summaries), *precision(plan, reached)]:
+        parts += ["", *(prose(text, width) for text in said)]
+    return "\n".join(parts)
+
+
+def lead(plan: Plan, summaries: Sequence[PointSummary]) -> str:
+    """How many points and runs, in a sentence."""
+    least, most = (pick(summary.runs for summary in summaries) for pick in (min, max))
+    runs = counted(least, "run") if least == most else f"{least} to {most} runs"
+    text = f"{counted(len(summaries), 'point')}, {runs} of each from seed {plan.seed}"
+    if any(one is not None and one.missing for summary in summaries for one in summary.estimates.values()):
+        text += ", not all of which have every value"
+    known = "means with 95 % intervals" if least > 1 else "1 run: no interval"
+    return f"{text}; {known}; warm-up excluded"
+
+
+def of_runs(found: Estimate | None) -> str:
+    """Of how many runs an estimate is, where not all have a value: `, 1 of 10 runs`; else nothing."""
+    return "" if found is None or not found.missing else f", {found.runs} of {found.of} runs"
+
+
+def _cell(found: Estimate | None, metric: str) -> str:
+    return f"{shown_text(found, metric)}{of_runs(found)}"
+
+
+def remarks(summaries: Sequence[PointSummary]) -> list[str]:
+    """What to know of measures that some runs lack, or of which the longest times are missing."""
+    found = [(summary, name, one) for summary in summaries for name, one in summary.estimates.items()]
+    said = []
+    partial = next((one for _, _, one in found if one is not None and one.missing), None)
+    if partial is not None:
+        said.append(f"Such as {partial.runs} of {partial.of} runs: the others have no value.")
+    bounds = {name: None for summary, name, one in found if one and _is_bound(summary.observed.get(name))}
+    if bounds:
+        names = ", ".join(shown_name(name).partition(",")[0] for name in bounds)
+        said.append(
+            f"{names} (over …): a lower bound, too low by what the longest would have taken, which were "
+            "unfinished at the end of the run."
+        )
+    unknown = {n: None for summary, n, one in found if one is None and _is_open(summary.observed.get(n))}
+    if unknown:
+        names = ", ".join(shown_name(name).partition(",")[0] for name in unknown)
+        said.append(
+            f"No {names} where a larger share was unfinished at the end of the run, or too few ended."
+        )
+    return [*said, *_absent(summaries)]
+
+
+def _absent(summaries: Sequence[PointSummary]) -> Iterator[str]:
+    """Yield why cells are empty, a sentence for each reason."""
+    reasons: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for summary in summaries:
+        for name, observed in summary.observed.items():
+            if summary.estimates[name] is None and not _is_open(observed):
+                reasons[absent.why(name, summary.runs)][name] += 1
+    for reason, points in reasons.items():
+        names = [shown_name(name).partition(",")[0] for name in points]
+        rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        least = min(points.values())
+        where = "" if least == len(summaries) else f" at {least} of {counted(len(summaries), 'point')}"
+        yield f"No run has a value of {', '.join(names[:MOST_NAMED])}{rest}{where}: {reason}."
+
+
+def precision(plan: Plan, reached: Sequence[float | None]) -> list[str]:
+    """What early stopping asks of the intervals, and how wide they are, in a sentence; none without it.
+
+    Args:
+        plan: The sweep.
+        reached: See `perhop.sweeps.run.sweep`.
+    """
+    known = [one for one in reached if one is not None]
+    if plan.until_ci is None or not known:
+        return []
+    of, aim = f"the intervals of {', '.join(plan.until_ci.metrics)}", _within(plan.until_ci.width)
+    wide = [place for place, one in enumerate(reached) if is_wide(one, plan.until_ci.width)]
+    finite = [one for one in known if math.isfinite(one)]
+    most = f"the widest is {_within(max(finite), 2)}" if finite else ""
+    if not wide:
+        return [f"As `until-ci` asks, {of} are within {aim}; {most}."]
+    named = plan.points[wide[0]].label
+    where = f"At {len(wide)} of {counted(len(plan.points), 'point')}, first at {named}"
+    open_ = len(known) - len(finite)
+    less = f"at {counted(open_, 'point')} a value is 0 or some runs have none" if open_ else ""
+    after = f"after {counted(plan.runs, 'run')}, the most that it makes"
+    return [f"{'; '.join(filter(None, (f'{where}, {of} are wider than {aim} {after}', most, less)))}."]
+
+
+def _within(width: float, digits: int | None = None) -> str:
+    """A part of a value as `±2 %`."""
+    return f"±{exact(width * 100) if digits is None else short(width * 100, digits)} %"
+
+
+def _is_bound(found: Observations | None) -> bool:
+    return found is not None and found.is_bound
+
+
+def _is_open(found: Observations | None) -> bool:
+    """Whether a percentile is not known though there are values."""
+    return found is not None and any(one is not None and one.count for one in found.distributions or ())
+
+
+def shown_text(found: Estimate | None, metric: str) -> str:
+    """An estimate in the unit in which readers see it."""
+    if found is None:
+        return MISSING
+    return shown(found, unit_of(metric).factor)
+
+
+def to_json(
+    plan: Plan,
+    summaries: Sequence[PointSummary],
+    failures: Sequence[Failure] = (),
+    reached: Sequence[float | None] = (),
+) -> str:
+    """The sweep as JSON text, byte for byte the same for the same plan and engine, however computed.
+
+    Args:
+        plan: The sweep.
+        summaries: Of its points.
+        failures: The runs that failed.
+        reached: See `precision`.
+    """
+    content = {
+        "title": plan.title,
+        "engine": engine_id(),
+        "seed": plan.seed,
+        "points": [
+            {
+                "factors": dict(summary.point.factors),
+                "scenario": summary.point.key,
+                "runs": summary.runs,
+                **({} if plan.until_ci is None else _reached_json(reached[place], plan.until_ci.width)),
+                "metrics": {name: estimate_json(found) for name, found in summary.estimates.items()},
+            }
+            for place, summary in enumerate(summaries)
+        ],
+        "failed": failing.as_json(failures),
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _reached_json(reached: float | None, width: float) -> dict[str, Any]:
+    """How wide the intervals of a point are, beside what early stopping asks for, as JSON data."""
+    known = reached is not None and math.isfinite(reached)
+    return {
+        "within": reached is not None and not is_wide(reached, width),
+        "widest": rounded(reached) if reached is not None and known else None,
+    }
+
+
+def estimate_json(found: Estimate | None) -> dict[str, Any] | None:
+    """An estimate as JSON data."""
+    if found is None:
+        return None
+    ends = None
+    if found.ci95 is not None:
+        ends = [None if math.isinf(end) else rounded(end) for end in found.ci95]
+    content: dict[str, Any] = {"mean": rounded(found.mean), "ci95": ends, "runs": found.runs}
+    return content if not found.missing else {**content, "of": found.of}
+
+
+def sample_frame(plan: Plan, counts: Sequence[int], store: SweepStore) -> pl.DataFrame:
+    """Every run that counts in long form, all its metrics: `point`, the factors, `seed`, `metric`, `value`.
+
+    Ordered by point, metric and seed; null where a run has no value.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    wanted = [(point.key, plan.seed, runs) for point, runs in zip(plan.points, counts, strict=True)]
+    found = observations(store, wanted, ["*"])
+    columns: dict[str, list[Any]] = {name: [] for name in ("point", "seed", "metric", "value")}
+    for index, (key, _, runs) in enumerate(wanted):
+        for metric, by_seed in sorted(found[key, runs].items()):
+            if is_companion(metric):
+                continue
+            seeds = sorted(by_seed)
+            columns["point"] += [index] * len(seeds)
+            columns["seed"] += seeds
+            columns["metric"] += [metric] * len(seeds)
+            columns["value"] += [by_seed[seed] for seed in seeds]
+    types = {"point": pl.UInt32, "seed": pl.UInt64, "metric": pl.String, "value": pl.Float64}
+    frame = pl.DataFrame(columns, schema=types).with_columns(pl.col("value").fill_nan(None))
+    factors = factor_frame([point.factors for point in plan.points])
+    return factors.join(frame, on="point", how="inner", maintain_order="left_right")
+
+
+def factor_frame(points: Sequence[Mapping[str, Value]]) -> pl.DataFrame:
+    """The settings of points, one row each: `point` from 0, and a column for each factor.
+
+    Args:
+        points: The factors of each point, the same ones at all.
+    """
+    columns = {name: pl.Series([point[name] for point in points], strict=False) for name in points[0]}
+    return pl.DataFrame({"point": pl.Series(range(len(points)), dtype=pl.UInt32), **columns})
