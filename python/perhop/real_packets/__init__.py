@@ -30,6 +30,6 @@ _PLACES = {
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has this name
     """Load what is first asked for: `perhop --help` shall not wait for it."""
     if name not in _PLACES:
-        raise AttributeError(f"module 'perhop.live' has no attribute {name!r}")
+        raise AttributeError(f"module 'perhop.real_packets' has no attribute {name!r}")
     module, attribute = _PLACES[name]
-    return getattr(importlib.import_module(f"perhop.live.{module}"), attribute)
+    return getattr(importlib.import_module(f"perhop.real_packets.{module}"), attribute)

@@ -279,7 +279,7 @@ def test_ctrl_c_in_the_first_second_never_ends_in_a_traceback(tmp_path: Path, sm
 
 DISCARDED = """
 import gc, os, signal, sys, threading, time, weakref
-from perhop import interrupts
+from perhop.processes import interrupts
 interrupts.install()
 DISCARDED = []
 
@@ -325,7 +325,7 @@ def test_ctrl_c_ends_a_command_although_python_discards_the_exception(strike: st
 
 
 def test_other_exceptions_that_python_discards_are_reported() -> None:
-    code = "from perhop import interrupts; interrupts.install()\nclass A:\n def __del__(self): 1/0\nA()"
+    code = "from perhop.processes import interrupts; interrupts.install()\nclass A:\n def __del__(self): 1/0\nA()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Exception ignored in" in done.stderr
     assert "ZeroDivisionError" in done.stderr
@@ -403,7 +403,7 @@ def test_a_reader_of_standard_error_who_leaves_disturbs_nothing(tmp_path: Path) 
 HEAVY = ("numpy", "scipy", "polars", "duckdb", "optuna", "matplotlib", "jinja2", "rich", "prometheus_client")
 ASKED = f"""
 import sys
-from perhop import entry
+from perhop.commands import entry
 sys.argv[0] = "perhop"
 try:
     entry.main()

@@ -38,7 +38,7 @@ class Hidden(abc.MetaPathFinder):
 sys.meta_path.insert(0, Hidden())
 found = util.find_spec
 util.find_spec = lambda name, *more: None if name in HIDDEN else found(name, *more)
-from perhop import entry
+from perhop.commands import entry
 entry.main()
 """
 

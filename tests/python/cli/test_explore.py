@@ -288,8 +288,8 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
     program = f"""
 import sys
 from pathlib import Path
-from perhop import entry, explore_command
-explore_command.FILES = Path({str(tmp_path)!r})
+from perhop.commands import entry, explore
+explore.FILES = Path({str(tmp_path)!r})
 sys.argv = ["perhop", "explore", "--no-browser"]
 entry.main()
 """

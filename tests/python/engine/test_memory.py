@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 LIMITED = """
 import resource, sys
-from perhop import cli, memory, simulation
-from perhop.output import summary
+from perhop.commands import cli
+from perhop.processes import memory
+from perhop.runs import simulate, summary
 room = int(sys.argv.pop(1))
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
@@ -318,14 +319,13 @@ def test_samples_are_held_once() -> None:
 SHOWN = """
 import json, re, sys
 from pathlib import Path
-from perhop import simulation
-from perhop.output import summary, writer
+from perhop.runs import report_files, simulate, summary
 def peak():
     return 1024 * int(re.search("VmHWM:\\s*([0-9]+) kB", Path("/proc/self/status").read_text())[1])
 def write(scenario, where):
-    result = simulation.run(json.loads(scenario), runs=2, jobs=1)
+    result = simulate.run(json.loads(scenario), runs=2, jobs=1)
     before = peak()
-    writer.write_run(Path(where), result, summary.summarize(result), "a test")
+    report_files.write_run(Path(where), result, summary.summarize(result), "a test")
     return peak() - before
 few, many = json.loads(sys.stdin.read())
 write(few, sys.argv[1])  # loads what draws and writes

@@ -142,7 +142,7 @@ def test_leaving_early_leaves_no_process() -> None:
 
 PARENT = """\
 import time
-from perhop.output.drawers import Drawers
+from perhop.show.drawers import Drawers
 drawers = Drawers(2, 6)
 drawers.ask(time.sleep, 0.0)
 drawers.ask(time.sleep, 0.0)

@@ -197,7 +197,7 @@ def test_what_is_left_open_is_not_shown() -> None:
         "queue=Red(limit='60p', thresholds='5/15/0.1'))"
     )
     assert repr(link) == shown
-    assert eval(shown, vars(scenario)) == link  # noqa: S307 - its own text
+    assert eval(shown, vars(builder)) == link  # noqa: S307 - its own text
 
 
 def test_a_class_in_place_of_a_table_is_named() -> None:

@@ -77,13 +77,13 @@ COMMANDS = {
 }
 
 DRAWING = (
-    ("output.report", "html_plot"),
-    ("output.report", "html_network"),
-    ("output.run_page", "html_plot"),
-    ("output.run_page", "html_network"),
-    ("live.page", "html_plot"),
-    ("sweep.report", "html_plots"),
-    ("sweep.tune_report", "html_plots"),
+    ("studies.page", "html_plot"),
+    ("studies.page", "html_network"),
+    ("runs.page", "html_plot"),
+    ("runs.page", "html_network"),
+    ("real_packets.page", "html_plot"),
+    ("sweeps.report", "html_plots"),
+    ("sweeps.tune_report", "html_plots"),
 )
 """What takes long and writes nothing."""
 STORES = {"reproduce": "out", "sweep": "store", "tune": "store"}

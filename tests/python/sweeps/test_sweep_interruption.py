@@ -38,7 +38,7 @@ ALL = 400
 KILLS = 20
 LIMITED = """
 import resource, sys
-from perhop.cli import main
+from perhop.commands.cli import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
 main()
 """

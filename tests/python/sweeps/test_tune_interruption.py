@@ -108,7 +108,7 @@ def test_killed_at_random_moments_a_search_ends_as_if_undisturbed(perhop: Perhop
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("command", ["sweep", "tune"])
-@pytest.mark.parametrize("where", ["run.Runner.ensure", "command.conclude"])
+@pytest.mark.parametrize("where", ["sweeps.run.Runner.ensure", "commands.sweep.conclude"])
 @pytest.mark.parametrize("exception", [KeyboardInterrupt, RuntimeError])
 def test_wherever_ctrl_c_comes_the_command_says_what_is_kept(
     *,
@@ -126,7 +126,7 @@ def test_wherever_ctrl_c_comes_the_command_says_what_is_kept(
     monkeypatch.setattr("sys.argv", ["perhop", command, "it.toml", "--store", "store"])
     monkeypatch.setattr(interrupts._State, "left", None)
     monkeypatch.setattr(interrupts._State, "seen", False)
-    target = f"perhop.sweeps.{where}"
+    target = f"perhop.{where}"
     done = pkgutil.resolve_name(target)
 
     def struck(*arguments: object) -> None:
