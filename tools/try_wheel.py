@@ -29,7 +29,9 @@ PINNED = re.compile(r"^\S+==[^\\\n]+", re.MULTILINE)
 """A package of a lock file, with its version and platforms, without its hashes."""
 # Comparisons with the kernel take minutes in real time; tests/python/live has them in short.
 COMMAND = re.compile(r"perhop (?!compare)")
-ALL_COMMANDS = "import typer; from perhop.commands import cli; print(*typer.main.get_command(cli.app).commands)"
+ALL_COMMANDS = (
+    "import typer; from perhop.commands import cli; print(*typer.main.get_command(cli.app).commands)"
+)
 ADDRESS = re.compile(r"http://([\d.]+:\d+)/")
 PARTS = ("/", "/page.js", "/perhop_explorer.wasm")
 """The page of `perhop explore`, and what it loads first."""

@@ -325,7 +325,8 @@ def test_ctrl_c_ends_a_command_although_python_discards_the_exception(strike: st
 
 
 def test_other_exceptions_that_python_discards_are_reported() -> None:
-    code = "from perhop.processes import interrupts; interrupts.install()\nclass A:\n def __del__(self): 1/0\nA()"
+    code = "from perhop.processes import interrupts; interrupts.install()\n"
+    code += "class A:\n def __del__(self): 1/0\nA()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Exception ignored in" in done.stderr
     assert "ZeroDivisionError" in done.stderr
