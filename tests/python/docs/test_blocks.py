@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "course").rglob("*.md")])
 """The sheets of labs run in the labs' folders: tests/python/course."""
-ELSEWHERE = {"results.md": "tests/python/output/test_tables.py runs its blocks and judges their values"}
+ELSEWHERE = dict.fromkeys(
+    ("results.md", "traffic.md", "packets.md"),
+    "tests/python/output/test_tables.py runs their blocks and judges the values",
+)
 RUNNING = [page for page in PAGES if "```sh" in page.read_text() or "```python" in page.read_text()]
 SHOWING = {
     "tutorial.md",

@@ -345,7 +345,8 @@ def test_estimates_print_their_intervals_and_stay_data_frames() -> None:
 
 
 def test_the_documentation_s_examples_run(tmp_path: Path) -> None:
-    text = Path("docs/results.md").read_text(encoding="utf-8")
+    pages = ("results.md", "traffic.md", "packets.md")
+    text = "".join(Path("docs", page).read_text(encoding="utf-8") for page in pages)
     names: dict[str, Any] = {}
     # What is marked as not run reads what a command has written.
     for code in re.findall(r"(?<!-->\n)```python\n(.*?)```", text, re.DOTALL):
