@@ -54,6 +54,9 @@ BESIDE = (
 )
 """What public names take or return without being public themselves."""
 
+SOURCES = {"perhop.scenario": "perhop.scenario.builder"}
+"""Where the names of a module are defined, if not in itself."""
+
 
 def write(folder: Path) -> None:
     """Write `python.md`."""
@@ -102,7 +105,7 @@ def _rst(*lines: str) -> str:
 
 def _docstring(module: str, name: str) -> str:
     """The text below the assignment of a name, in one line."""
-    source = inspect.getsource(importlib.import_module(module))
+    source = inspect.getsource(importlib.import_module(SOURCES.get(module, module)))
     for assignment, below in pairwise(ast.parse(source).body):
         match assignment, below:
             case (
