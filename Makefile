@@ -43,19 +43,19 @@ reproduce: $(ENGINE) ## Rerun the papers' tables and figures (ARGS='STUDY… --r
 .PHONY: papers
 papers: $(ENGINE) ## Rerun everything and write docs/papers, docs/today.md and docs/workloads.md (many minutes)
 	@$(BIN)/perhop reproduce --all
-	@$(BIN)/python tools/paper_pages.py results
-	@$(BIN)/python tools/questions_page.py today results
-	@$(BIN)/python tools/questions_page.py workloads results
+	@$(BIN)/python -m tools.papers papers results
+	@$(BIN)/python -m tools.papers today results
+	@$(BIN)/python -m tools.papers workloads results
 
 .PHONY: today
 today: $(ENGINE) ## Hold the papers' mechanisms against today's and write docs/today.md (some minutes)
 	@$(BIN)/perhop reproduce today --out results/today
-	@$(BIN)/python tools/questions_page.py today results/today
+	@$(BIN)/python -m tools.papers today results/today
 
 .PHONY: workloads
 workloads: $(ENGINE) ## Run the papers' mechanisms under users and write docs/workloads.md (some minutes)
 	@$(BIN)/perhop reproduce workloads --out results/workloads
-	@$(BIN)/python tools/questions_page.py workloads results/workloads
+	@$(BIN)/python -m tools.papers workloads results/workloads
 
 .PHONY: validity
 validity: $(ENGINE) $(DEV) ## Measure perhop beside theory, ns-2, ns-3 and the kernel, and write docs/project/validity.md (20 minutes)

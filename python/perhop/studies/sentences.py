@@ -32,21 +32,6 @@ class Judged:
     command: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many sentences of a paper can be tested, how many are judged, and by how many claims."""
-
-    testable: int
-    judged: int
-    claims: int
-
-
-def counted(listed: Sequence[Judged]) -> Counts:
-    """The counts of a paper's sentences; claims may share one."""
-    judged = [one for one in listed if one.claim]
-    return Counts(len({one.quote for one in listed}), len({one.quote for one in judged}), len(judged))
-
-
 def sentences(group: PaperOutcome) -> Sequence[Judged]:
     """Every testable sentence of a paper, in the order of its studies; those that no claim judges come last.
 

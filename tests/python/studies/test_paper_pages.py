@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tools.papers.paper import paper_pages
 
 from perhop.show.declared import Row
-from perhop.show.paper_page import paper_pages
 from perhop.statistics.judging import Judgement
 from perhop.studies import PAPERS, STUDIES, PaperStudies
 from perhop.studies.reproduction import Cell, StudyOutcome

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tools.papers.questions import findings, questions_page
 
 from perhop.show.declared import Factor, Row
-from perhop.show.questions_page import findings, questions_page
 from perhop.statistics.judging import Judgement
 from perhop.studies import QUESTIONS, Questions
 from perhop.studies.reproduction import Cell, StudyOutcome

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tools.papers.paper import paper_pages
 
 from perhop.show.declared import Axis, Bound, Plot, Row, Table
-from perhop.show.paper_page import paper_pages
 from perhop.show.plot import caption, drawing
 from perhop.show.table import as_text, pivot
 from perhop.statistics.judging import Check, at_least, at_most

@@ -5,29 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perhop.show.page import environment
-from perhop.show.plot import caption, drawing
+from tools.papers.templates import Figure, Pages, figures, images, render
+
 from perhop.show.table import interval, measured, pivot, published_text
 from perhop.statistics.judging import STATES
 from perhop.studies.assumptions import hangs
 from perhop.studies.reproduction import by_paper
-from perhop.studies.sentences import counted, sentences
+from perhop.studies.sentences import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from perhop.show.declared import Row
     from perhop.show.table import Pivot
     from perhop.studies.reproduction import Distance, PaperOutcome, StudyOutcome
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A plot of a page: the name of its file, what it shows, and how to read it."""
-
-    file: str
-    alt: str
-    caption: str
+    from perhop.studies.sentences import Judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +41,18 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
-    """All pages by file name, and their pictures by file name."""
+class Counts:
+    """How many sentences of a paper can be tested, how many are judged, and by how many claims."""
 
-    texts: Mapping[str, str]
-    pictures: Mapping[str, bytes]
+    testable: int
+    judged: int
+    claims: int
+
+
+def count_sentences(listed: Sequence[Judged]) -> Counts:
+    """The counts of a paper's sentences; claims may share one."""
+    judged = [one for one in listed if one.claim]
+    return Counts(len({one.quote for one in listed}), len({one.quote for one in judged}), len(judged))
 
 
 def paper_pages(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
@@ -64,18 +63,15 @@ def paper_pages(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
         command: What to type to get the same numbers again.
     """
     groups = [group for group in by_paper(outcomes) if group.paper]
-    texts, drawn = {}, {}
+    texts: dict[str, str] = {}
+    drawn: dict[str, bytes] = {}
     for group in groups:
         parts = []
         for outcome in group.outcomes:
-            figures = []
-            for plot in outcome.study.plots:
-                picture = drawing(plot, outcome.rows, outcome.study.id).picture
-                file = f"images/{picture.name}.png"
-                drawn[file] = picture.png
-                figures.append(Figure(file, picture.alt, caption(plot, outcome.rows)))
+            own = list(figures(outcome))
+            drawn |= images(own)
             grids = [pivot(table, outcome.rows) for table in outcome.study.tables]
-            parts.append(Part(outcome, figures, [_grid(grid) for grid in grids if grid is not None]))
+            parts.append(Part(outcome, own, [_grid(grid) for grid in grids if grid is not None]))
         assert group.paper is not None
         listed = sentences(group)
         texts[f"{group.paper.id}.md"] = render(
@@ -84,7 +80,7 @@ def paper_pages(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
             parts=parts,
             hangs=[] if group.map is None else hangs(group.map.study, group.map.rows),
             sentences=listed,
-            counts=counted(listed),
+            counts=count_sentences(listed),
             command=command,
         )
     texts["README.md"] = render(
@@ -126,9 +122,3 @@ def _cell(grid: Pivot, row: Row | None) -> str:
         return "–"
     found = " ".join(part for part in (measured(grid, row), interval(row, grid.digits)) if part)
     return found if row.published is None else f"{published_text(row, grid.digits)}<br>**{found}**"
-
-
-def render(template: str, **values: object) -> str:
-    """A page from its template."""
-    text = environment().get_template(template).render(**{"states": STATES, **values})
-    return text.rstrip("\n") + "\n"

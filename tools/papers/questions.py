@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from perhop.show.paper_page import Figure, Pages, render
-from perhop.show.plot import caption, drawing
+from tools.papers.templates import Figure, Pages, figures, images, render
+
 from perhop.studies.statement import one_line
 
 if TYPE_CHECKING:
@@ -95,14 +95,7 @@ def questions_page(group: Questions, outcomes: Sequence[StudyOutcome], command: 
         command: What to type to get the same numbers again.
     """
     said = findings(group)
-    parts, drawn = [], {}
-    for outcome in outcomes:
-        figures = []
-        for plot in outcome.study.plots:
-            picture = drawing(plot, outcome.rows, outcome.study.id).picture
-            file = f"images/{picture.name}.png"
-            drawn[file] = picture.png
-            figures.append(Figure(file, picture.alt, caption(plot, outcome.rows)))
-        parts.append(Part(outcome, said.studies[outcome.study.id], figures))
+    parts = [Part(outcome, said.studies[outcome.study.id], list(figures(outcome))) for outcome in outcomes]
     text = render("questions.md.j2", group=group, said=said, parts=parts, command=command)
-    return Pages({f"{group.id}.md": text}, drawn)
+    drawn = [figure for part in parts for figure in part.figures]
+    return Pages({f"{group.id}.md": text}, images(drawn))
