@@ -407,7 +407,6 @@ fn the_examples_are_good_ones() {
     let link = link.split("```").next().unwrap();
     let interfaces = &GOOD[GOOD.find("[inside]").unwrap()..GOOD.find("[upstream]").unwrap()];
     Config::read(&format!("{interfaces}{link}"), "docs/perhop-router.md").unwrap();
-    let tour = include_str!("../../../../docs/tour.md");
-    let snippet = tour.split("```toml\n").find(|part| part.starts_with("inside = ")).unwrap();
-    Config::read(snippet.split("```").next().unwrap(), "docs/tour.md").unwrap();
+    let whole = guide.split("```toml\n").find(|part| part.starts_with("inside = ")).unwrap();
+    Config::read(whole.split("```").next().unwrap(), "docs/perhop-router.md").unwrap();
 }
