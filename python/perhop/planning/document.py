@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perhop import _engine, routers
-from perhop.commands import import_
 from perhop.errors import BlockError, PerhopError
 from perhop.files import inputs
 from perhop.planning import growth, objectives
+from perhop.routers import beside
 from perhop.planning.searching import tuning_plan
 from perhop.runs import budget, extent
 from perhop.scenario import document, file_kinds
@@ -376,12 +376,12 @@ def _configured(data: Mapping[str, Any], path: Path) -> _Start:
         given["rate"] = given.pop("link-rate")
     place = f"{where}: [import]"
     IMPORT.check(given, place)
-    answers = import_.answers(
+    answers = beside.answers(
         *(_text(given, key, place) for key in ("rate", "packet-size", "buffer", "segment-size")),
         matches=_matches(given, place),
         lenient=LENIENT.read(given, "lenient", place),
     )
-    source = routers.Source([(str(file), import_.read(file))])
+    source = routers.Source([(str(file), beside.read(file))])
     done = routers.imported(
         source,
         answers,

@@ -12,11 +12,10 @@ from perhop.planning.verdicts import STATES, corrected
 from perhop.plurals import counted
 from perhop.runs import notebook
 from perhop.scenario.ranges import text_of
-from perhop.show.numbers import exact, fixed, shown
+from perhop.show.numbers import exact, fixed, rounded, shown
 from perhop.show.table import MISSING, prose, records
 from perhop.statistics.intervals import MOST_RUNS
 from perhop.statistics.multiplicity import family, p_text
-from perhop.studies.evidence import rounded
 from perhop.sweeps import failing, tune_answers
 from perhop.sweeps.metrics import engine_id
 from perhop.sweeps.summary import estimate_json, short_names

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from perhop.real_packets.explain import otherwise
-from perhop.studies.evidence import rounded
+from perhop.show.numbers import rounded
 
 if TYPE_CHECKING:
     from perhop.real_packets.equivalence import Key, Line

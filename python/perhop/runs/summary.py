@@ -19,10 +19,9 @@ from perhop.scenario.traces import traces
 from perhop.show import limits
 from perhop.show.declared import Axis, Plot, Reference, Row
 from perhop.show.distributions import SHARE, block_size, cdf_by_group, curve, histogram_shares, over_time
-from perhop.show.numbers import exact
+from perhop.show.numbers import exact, rounded
 from perhop.show.readable import HEADS, LEFT_OUT_FIRST, LOSS, end_names, readable
 from perhop.show.table import prose, records
-from perhop.studies.evidence import rounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

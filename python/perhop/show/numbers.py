@@ -113,3 +113,14 @@ def fixed(value: float, decimals: int, *, sign: bool = False) -> str:
 def _decimals(value: float, digits: int) -> int:
     """How many decimals show so many significant digits."""
     return min(max(digits - 1 - math.floor(math.log10(abs(value))), 0), MOST_DECIMALS)
+
+
+def rounded(value: float) -> float:
+    """The value to nine significant digits: enough for any reader, and the same text on every machine.
+
+    Raises:
+        ValueError: The value is not finite.
+    """
+    if not math.isfinite(value):
+        raise ValueError(f"{value} has no place in a result")
+    return float(f"{value:.8e}")

@@ -227,17 +227,6 @@ class Evidence:
         return Evidence(left, published)
 
 
-def rounded(value: float) -> float:
-    """The value to nine significant digits: enough for any reader, and the same text on every machine.
-
-    Raises:
-        ValueError: The value is not finite.
-    """
-    if not math.isfinite(value):
-        raise ValueError(f"{value} has no place in a result")
-    return float(f"{value:.8e}")
-
-
 _Name: TypeAlias = "tuple[str, frozenset[tuple[str, Factor]]]"
 
 

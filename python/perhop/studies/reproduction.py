@@ -16,10 +16,11 @@ from perhop.measures.run import Run
 from perhop.processes import memory
 from perhop.runs.parallel import parallel_map
 from perhop.show.declared import Row
+from perhop.show.numbers import rounded
 from perhop.statistics.judging import STATES
 from perhop.stores.outcomes import run_key
 from perhop.studies import PAPERS, QUESTIONS, of_paper, of_questions
-from perhop.studies.evidence import Evidence, Sample, rounded
+from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.study import Verdict
 
 if TYPE_CHECKING:

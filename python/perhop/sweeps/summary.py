@@ -17,10 +17,9 @@ import polars as pl
 from perhop.measures import absent, catalog, finite_flows
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
-from perhop.show.numbers import exact, short, shown
+from perhop.show.numbers import exact, rounded, short, shown
 from perhop.show.table import MISSING, continued, prose, records
 from perhop.stores.companions import Gathered, is_companion, meets, with_companions
-from perhop.studies.evidence import rounded
 from perhop.sweeps import failing
 from perhop.sweeps.backend import RunErrors
 from perhop.sweeps.metrics import engine_id, names_of

@@ -9,7 +9,7 @@ import pytest
 
 import perhop
 from perhop import _engine
-from perhop.commands import import_
+from perhop.routers import beside
 from perhop.errors import PerhopError
 from perhop.planning import objectives, words
 from perhop.real_packets import equivalence
@@ -79,7 +79,7 @@ def test_a_decimal_may_begin_with_its_point(perhop: Perhop) -> None:
     assert (found.low, found.high) == (0.5, 1.5)
     margins = equivalence.margins(["throughput=.5Mbps"])
     assert margins["throughput"].absolute == 5e5
-    assert import_._quantity("--rate", ".5Mbps", import_.RATES, "20Mbps") == 5e5
+    assert beside._quantity("--rate", ".5Mbps", beside.RATES, "20Mbps") == 5e5
     assert words.UNITS["bit/s"]["Mbit/s"] == 1e6
     done = perhop("init", "--rate", ".5Mbps", "--users", "2 calls", "--promised", "calls .2Mbps")
     assert (done.code, done.err) == (0, "")
@@ -98,11 +98,11 @@ def test_what_is_no_decimal_is_said_to_be_none(number: str) -> None:
 
 
 def test_options_of_import() -> None:
-    read = import_._quantity
+    read = beside._quantity
     for text in ("20Mbps", "20 mbps", "20 Mbit/s", "20000 kbit/s"):
-        assert read("--rate", text, import_.RATES, "20Mbps") == 20e6
+        assert read("--rate", text, beside.RATES, "20Mbps") == 20e6
     assert read("--packet-size", "1500 bytes", import_.BYTES, "1000B") == 1500
-    buffers = [import_._buffer(text) for text in ("200 packets", "50 µs")]
+    buffers = [beside._buffer(text) for text in ("200 packets", "50 µs")]
     assert [buffer.number for buffer in buffers if buffer is not None] == pytest.approx([200.0, 50e-6])
 
 

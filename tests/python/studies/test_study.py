@@ -10,10 +10,11 @@ import pytest
 
 from perhop import _engine
 from perhop.show.declared import Axis, Factors, Row, Table, chosen
+from perhop.show.numbers import rounded
 from perhop.show.table import as_text, pivot, records
 from perhop.statistics.judging import Judgement
 from perhop.studies import PAPERS, QUESTIONS, STUDIES, reproduction
-from perhop.studies.evidence import Evidence, Published, Sample, rounded
+from perhop.studies.evidence import Evidence, Published, Sample
 from perhop.studies.reproduction import Cell, judge, sample_frame, to_json
 from perhop.studies.statement import statement
 from perhop.studies.study import Claim, Study

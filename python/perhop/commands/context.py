@@ -1,0 +1,88 @@
+"""Where the results of a command go: a report's folder, JSON, tables as CSV, and text at the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perhop.commands import terminal
+from perhop.files import outputs
+from perhop.runs import csv_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+
+class Results:
+    """What `--out`, `--json`, `--csv` and `--wide` of a command ask for.
+
+    Attributes:
+        out: The folder of the report; None without `--out`.
+        width: The columns of text; None for no limit.
+    """
+
+    def __init__(
+        self,
+        *,
+        out: Path | None = None,
+        json_file: Path | None = None,
+        csv: Path | None = None,
+        wide: bool = False,
+        reads: Sequence[Path] = (),
+    ) -> None:
+        """Prove, before the work begins, that everything can be written.
+
+        Args:
+            out: The folder of the report; other commands are kept out of it.
+            json_file: Where JSON goes; `-` is standard output.
+            csv: The folder of the tables.
+            wide: Show all columns of tables.
+            reads: The files that the command reads; none of them is written over.
+
+        Raises:
+            PerhopError: One of them cannot be written; the message names the option.
+        """
+        if out is not None:
+            outputs.claim_directory(out)
+        csv_tables.prepare(csv)
+        self.out = out
+        self.width = terminal.width(wide=wide)
+        self.json_path = None if json_file is None else outputs.prepare_file(json_file, reads=reads)
+        self._csv = csv
+
+    @property
+    def in_json(self) -> bool:
+        """Whether anything is written from the JSON of the results: that itself, or tables as CSV."""
+        return self.json_path is not None or self._csv is not None
+
+    def say(self, text: str) -> None:
+        """Print lines of results: on standard output, or on standard error if JSON has that."""
+        (terminal.note if self.json_path == outputs.STDOUT else terminal.say)(text)
+
+    def write_json(self, text: str) -> None:
+        """Write the results as JSON, if they were asked for."""
+        put(self.json_path, text)
+
+    def write_csv(self, json_text: str, frames: Mapping[str, pl.DataFrame] | None = None) -> None:
+        """Write the tables as CSV, if they were asked for.
+
+        Args:
+            json_text: The results as JSON.
+            frames: Further tables, by name.
+        """
+        csv_tables.write(self._csv, json_text, self.say, frames)
+
+    def say_where(self) -> None:
+        """Print where the report is, if there is one."""
+        if self.out is not None:
+            self.say(f"report: {self.out / 'report.html'}")
+
+
+def put(path: Path | None, text: str) -> None:
+    """Write text to a file that `outputs.prepare_file` has named, or to standard output; None is nowhere."""
+    if path == outputs.STDOUT:
+        terminal.out_bytes(text.encode())
+    elif path is not None:
+        outputs.write(path, text)
