@@ -23,7 +23,7 @@ from tools.outcome import outcome
 
 from perhop import _engine
 from perhop.blocks import catalogue
-from perhop.commands import schemas
+from perhop.commands import schema
 from perhop.measures import catalog
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -245,7 +245,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def json_schema(kind: str) -> str:
     """`docs/KIND.schema.json`: the JSON Schema (2020-12) of a kind of file."""
-    return schemas.text(kind) + "\n"
+    return schema.text(kind) + "\n"
 
 
 def measures() -> str:
@@ -311,7 +311,7 @@ VIEWS: dict[str, Callable[[], str]] = {
     "docs/measures.md": measures,
     "docs/presets.md": presets,
     "docs/scenario.md": scenario_format,
-    **{f"docs/{kind}.schema.json": partial(json_schema, kind) for kind in schemas.KINDS},
+    **{f"docs/{kind}.schema.json": partial(json_schema, kind) for kind in schema.KINDS},
     "fuzz/dictionaries/toml.dict": lambda: dictionary(
         json.loads(_engine.scenario_schema()), (ROOT / "docs/perhop-router.md").read_text(encoding="utf-8")
     ),

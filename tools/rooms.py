@@ -1,7 +1,7 @@
 """The rooms of the package: their order, what each is for, and which rooms it imports.
 
-`ROOMS` is the rule: a room imports only from rooms before it. `figure` draws it from the sources, so the figure of
-docs/architecture.md cannot differ from the code.
+`ROOMS` is the rule: a room imports only from rooms before it. `figure` draws it from the sources, so that the
+figure in docs/architecture.md cannot differ from the code.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ROOMS = (
     "commands",
 )
 """Folders and single modules of the package, lowest first."""
-LOADERS = ("import_module", "importlib.import_module", "Lazy")
+LOADERS = ("import_module", "importlib.import_module")
 """What loads a module by its name."""
 FACE = ("__init__", "__main__")
 """What is above all rooms: the names that users import, and the program."""
@@ -80,7 +80,7 @@ def imports(name: str, path: Path) -> Iterator[tuple[str, int]]:
             while below and below not in known:
                 below = below.rpartition(".")[0]
             if below and below != name:
-                yield below, node.lineno
+                yield below, node.lineno  # type: ignore[attr-defined] # of an import or a call
 
 
 def room(module: str) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SOURCE = "__perhop_source__"
 """What a module that was received from another process has its source under."""
-_HERE = Path(__file__).resolve().parent
+_HERE = Path(__file__).resolve().parent.parent
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _IMPORTERS = frozenset({"__import__", "import_module"})
 _RUNNERS = frozenset(

@@ -94,7 +94,7 @@ _OURS = ("builtins", "perhop.blocks.roles", scenario_base.__name__)
 """Modules whose classes no digest includes."""
 _CLASS = re.compile(r"^[\w.]+:\w+$")
 _TODAY = 2008
-_HERE = Path(__file__).parent
+_HERE = Path(__file__).parent.parent
 
 
 def complete(role: str, name: str, table: str, folder: str | Path | None = None) -> str | None:

@@ -23,7 +23,6 @@ from perhop import _engine
 from perhop.errors import PerhopError, PerhopWarning
 from perhop.measures.run import COLORS
 from perhop.plurals import counted
-from perhop.processes.lazy import Lazy
 from perhop.runs import extent
 from perhop.runs.parallel import parallel_map
 from perhop.scenario import reading
@@ -34,11 +33,8 @@ from perhop.show.table import MISSING, prose, records
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perhop.runs import notebook
     from perhop.scenario.base import Table
     from perhop.scenario.reading import ScenarioSource
-else:
-    notebook = Lazy("perhop.runs.notebook")
 
 STDIN = Path("-")
 """As the name of a capture: standard input."""
@@ -145,6 +141,8 @@ class Replay:
 
     def _repr_html_(self) -> str:
         """For notebooks: what `perhop replay` prints."""
+        from perhop.runs import notebook  # noqa: PLC0415 - for notebooks alone
+
         return notebook.of_records([self._title(), *self._remarks()], self._tables(), self._notes())
 
     def _tables(self) -> list[list[dict[str, str]]]:

@@ -5,21 +5,16 @@ from __future__ import annotations
 import json
 import pickle
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from perhop import _engine
+from perhop.blocks import plugins
 from perhop.commands import terminal
 from perhop.errors import PerhopError
 from perhop.files import inputs
 from perhop.plurals import counted
-from perhop.processes.lazy import Lazy
-
-if TYPE_CHECKING:
-    from perhop.blocks import plugins
-else:
-    plugins = Lazy("perhop.blocks.plugins")
 
 SEQUENCES = 200
 """Random sequences of calls: some seconds."""

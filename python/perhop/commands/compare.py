@@ -11,32 +11,21 @@ import typer
 
 from perhop.commands import live as living
 from perhop.commands import terminal
+from perhop.commands.context import Results
 from perhop.errors import PerhopError, ScenarioError
 from perhop.plurals import counted
 from perhop.processes import interrupts
-from perhop.processes.lazy import Lazy
+from perhop.real_packets import equivalence, explain, laboratory, report
 from perhop.real_packets.comparing import LIVE_RUNS, SIMULATED_RUNS
+from perhop.runs import extent, simulate
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from perhop.files import outputs
-    from perhop.real_packets import equivalence, explain, laboratory, report
     from perhop.real_packets.equivalence import Margin
     from perhop.real_packets.laboratory import LiveResult
-    from perhop.runs import csv_tables, extent, simulate
     from perhop.runs.result import Result
-    from perhop.scenario import reading
-else:
-    simulate = Lazy("perhop.runs.simulate")
-    extent = Lazy("perhop.runs.extent")
-    reading = Lazy("perhop.scenario.reading")
-    equivalence = Lazy("perhop.real_packets.equivalence")
-    explain = Lazy("perhop.real_packets.explain")
-    laboratory = Lazy("perhop.real_packets.laboratory")
-    report = Lazy("perhop.real_packets.report")
-    csv_tables = Lazy("perhop.runs.csv_tables")
-    outputs = Lazy("perhop.files.outputs")
 
 
 def compare(
@@ -125,10 +114,7 @@ def compare(
         reading.read(path, real_packets=True)  # Refusals name the file and the line.
     terminal.warn(notice for checked in read for notice in checked.notices)
     texts = [checked.text for checked in read]
-    if out is not None:
-        outputs.claim_directory(out)
-    csv_tables.prepare(csv)
-    json_path = None if json_file is None else outputs.prepare_file(json_file, reads=scenarios)
+    results = Results(out=out, json_file=json_file, csv=csv, wide=wide, reads=scenarios)
     names = _names(scenarios)
     work = _Work(
         (first, runs, sim_runs, threads), (real_time, device), dict(zip(texts, scenarios, strict=True))
@@ -136,7 +122,6 @@ def compare(
     interrupts.leaves("interrupted; nothing was written, and nothing is left in the system")
     compared = replace(work.compare(texts, names, wanted, explained=explained), holm=holm)
     interrupts.leaves("interrupted")
-    say = terminal.note if json_path == outputs.STDOUT else terminal.say
     if out is not None:
         given = {
             "--runs": runs,
@@ -147,15 +132,11 @@ def compare(
         flags = [part for text in margin or [] for part in ("--margin", text)] + ["--explain"] * explained
         flags += ["--holm"] * holm
         report.write(out, compared, terminal.command("compare", *map(str, scenarios), *flags, **given))
-    text = report.to_json(compared)
-    if json_path == outputs.STDOUT:
-        terminal.out_bytes(text.encode())
-    elif json_path is not None:
-        outputs.write(json_path, text)
-    say(report.text(compared, terminal.width(wide=wide)))
-    if out is not None:
-        say(f"\nreport: {out / 'report.html'}")
-    csv_tables.write(csv, text, say)
+    text = report.to_json(compared) if results.in_json else ""
+    results.write_json(text)
+    results.say(report.text(compared, results.width))
+    results.say_where()
+    results.write_csv(text)
     if compared.left_out:
         raise typer.Exit(living.INVALID)
 

@@ -74,10 +74,10 @@ class Results:
         """
         csv_tables.write(self._csv, json_text, self.say, frames)
 
-    def say_where(self) -> None:
-        """Print where the report is, if there is one."""
+    def say_where(self, before: str = "\n") -> None:
+        """Print where the report is, if there is one; `before` is the text before it."""
         if self.out is not None:
-            self.say(f"report: {self.out / 'report.html'}")
+            self.say(f"{before}report: {self.out / 'report.html'}")
 
 
 def put(path: Path | None, text: str) -> None:

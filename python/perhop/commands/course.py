@@ -9,26 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perhop.commands import terminal
+from perhop.coursework import answers, bench, checking, lab
 from perhop.errors import PerhopError
 from perhop.files import filesystem
 from perhop.plurals import counted
-from perhop.processes.lazy import Lazy
+from perhop.show import table
 
 if TYPE_CHECKING:
-    from perhop.coursework import answers, bench, checking, lab
     from perhop.coursework.checking import Checked
     from perhop.coursework.lab import Lab
-    from perhop.show import table
-else:
-    answers = Lazy("perhop.coursework.answers")
-    bench = Lazy("perhop.coursework.bench")
-    checking = Lazy("perhop.coursework.checking")
-    lab = Lazy("perhop.coursework.lab")
-    table = Lazy("perhop.show.table")
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
+    add_completion=False,
     help="Labs of a course; answers checked against runs.",
 )
 

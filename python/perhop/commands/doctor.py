@@ -10,21 +10,15 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from perhop import _engine, extras
 from perhop.commands import explore, terminal
 from perhop.errors import PerhopError
-from perhop.processes.lazy import Lazy
-
-if TYPE_CHECKING:
-    from perhop.real_packets import laboratory
-    from perhop.show import table
-else:
-    laboratory = Lazy("perhop.real_packets.laboratory")
-    table = Lazy("perhop.show.table")
+from perhop.real_packets import laboratory
+from perhop.show import table
 
 SMALLEST = {
     "duration": "1s",

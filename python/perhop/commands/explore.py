@@ -22,7 +22,7 @@ from perhop.errors import PerhopError, ScenarioError
 from perhop.files import inputs
 from perhop.processes.local_server import Patience
 
-FILES = Path(__file__).parent / "explorer"
+FILES = Path(__file__).parent.parent / "explorer"
 """What `make explorer` builds, and wheels carry."""
 REMEDY = (
     "in a copy of the repository, `make explorer` builds it; that needs Node.js 20 or newer with npm, "

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from perhop import routers
 from perhop.commands import terminal
+from perhop.commands.context import put
+from perhop.files import outputs
 from perhop.plurals import counted
-from perhop.processes.lazy import Lazy
-
-if TYPE_CHECKING:
-    from perhop import routers
-    from perhop.files import outputs
-    from perhop.scenario import reading
-    from perhop.show import table
-else:
-    outputs = Lazy("perhop.files.outputs")
-    routers = Lazy("perhop.routers")
-    reading = Lazy("perhop.scenario.reading")
-    table = Lazy("perhop.show.table")
+from perhop.scenario import reading
+from perhop.show import table
 
 
 def export(
@@ -88,14 +81,8 @@ def export(
         devices=devices,
     )
     say = terminal.note if outputs.STDOUT in {where, json_path} else terminal.say
-    if where == outputs.STDOUT:
-        terminal.out_bytes(done.text.encode())
-    else:
-        outputs.write(where, done.text)
-    if json_path == outputs.STDOUT:
-        terminal.out_bytes((done.to_json() + "\n").encode())
-    elif json_path is not None:
-        outputs.write(json_path, done.to_json() + "\n")
+    put(where, done.text)
+    put(json_path, done.to_json() + "\n")
     say(_report(done, terminal.width(wide=wide)))
     if where != outputs.STDOUT:
         terminal.note(f"{where}: written")

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from perhop import _engine
+from perhop import _engine, routers
 from perhop.commands import terminal
+from perhop.commands.context import put
 from perhop.errors import PerhopError, ScenarioError
-from perhop.files import inputs
+from perhop.files import outputs
 from perhop.plurals import counted
-from perhop.processes.lazy import Lazy
-from perhop.scenario import quantities
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from perhop import routers
-    from perhop.files import outputs
-    from perhop.routers import model, units
-    from perhop.show import table
-else:
-    outputs = Lazy("perhop.files.outputs")
-    model = Lazy("perhop.routers.model")
-    routers = Lazy("perhop.routers")
-    table = Lazy("perhop.show.table")
-    units = Lazy("perhop.routers.units")
+from perhop.routers import beside
+from perhop.show import table
 
 
 def import_(
@@ -127,14 +113,8 @@ def import_(
         ) from None
     standard = outputs.STDOUT in {where, json_path}
     say = terminal.note if standard else terminal.say
-    if where == outputs.STDOUT:
-        terminal.out_bytes(done.toml.encode())
-    else:
-        outputs.write(where, done.toml)
-    if json_path == outputs.STDOUT:
-        terminal.out_bytes((done.to_json(source) + "\n").encode())
-    elif json_path is not None:
-        outputs.write(json_path, done.to_json(source) + "\n")
+    put(where, done.toml)
+    put(json_path, done.to_json(source) + "\n")
     say(_report(done, source, terminal.width(wide=wide)))
     terminal.warn(notices)
     if where != outputs.STDOUT:

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from perhop import studies
+from perhop.blocks import catalogue, plugins
 from perhop.commands import terminal
 from perhop.errors import PerhopError
+from perhop.measures import catalog
 from perhop.plurals import counted
-from perhop.processes.lazy import Lazy
-
-if TYPE_CHECKING:
-    from perhop import studies
-    from perhop.blocks import catalogue, plugins
-    from perhop.measures import catalog
-    from perhop.show import table
-else:
-    catalogue = Lazy("perhop.blocks.catalogue")
-    catalog = Lazy("perhop.measures.catalog")
-    plugins = Lazy("perhop.blocks.plugins")
-    studies = Lazy("perhop.studies")
-    table = Lazy("perhop.show.table")
+from perhop.show import table
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="List what perhop knows: studies, blocks, measures."
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="List what perhop knows: studies, blocks, measures.",
 )
 
 MOST_INDENT = 30

@@ -11,28 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from perhop.commands import terminal
+from perhop.commands.context import Results
 from perhop.errors import PerhopError, ScenarioError
 from perhop.processes import interrupts
-from perhop.processes.lazy import Lazy
+from perhop.real_packets import laboratory, metrics
+from perhop.runs import summary
+from perhop.scenario import reading
+from perhop.show import table
 from perhop.show.numbers import measured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perhop.files import outputs
-    from perhop.real_packets import laboratory, metrics
     from perhop.real_packets.laboratory import LiveReport, LiveResult
-    from perhop.runs import report_files, summary
-    from perhop.scenario import reading
-    from perhop.show import table
-else:
-    reading = Lazy("perhop.scenario.reading")
-    laboratory = Lazy("perhop.real_packets.laboratory")
-    metrics = Lazy("perhop.real_packets.metrics")
-    outputs = Lazy("perhop.files.outputs")
-    summary = Lazy("perhop.runs.summary")
-    table = Lazy("perhop.show.table")
-    report_files = Lazy("perhop.runs.report_files")
 
 INVALID = 3
 """Exit status of a command whose runs are invalid."""
@@ -95,9 +86,7 @@ def live(
     checked = reading.read(scenario, real_packets=True)
     terminal.warn(checked.notices)
     served = None if metrics_at is None else metrics.endpoint(metrics_at)
-    if out is not None:
-        outputs.claim_directory(out)
-    json_path = None if json_file is None else outputs.prepare_file(json_file, reads=[scenario])
+    results = Results(out=out, json_file=json_file, wide=wide, reads=[scenario])
     interrupts.leaves("interrupted; nothing was written, and nothing is left in the system")
     try:
         with nullcontext() if served is None else metrics.serve(*served) as serving:
@@ -115,22 +104,17 @@ def live(
         machine=[_row(report) for report in result.reports],
         remarks=remarks(result),
     )
-    say = terminal.note if json_path == outputs.STDOUT else terminal.say
     if out is not None:
         command = terminal.command(
             "live", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
         )
+        with interrupts.deferred():
+            from perhop.runs import report_files  # noqa: PLC0415 - pictures load matplotlib
         report_files.write_run(out, result, shown, command)
-    text = to_json(result)
-    if json_path == outputs.STDOUT:
-        terminal.out_bytes(text.encode())
-    elif json_path is not None:
-        outputs.write(json_path, text)
-    width = terminal.width(wide=wide)
-    say(shown.text(width))
-    say(report_text(result, width))
-    if out is not None:
-        say(f"\nreport: {out / 'report.html'}")
+    results.write_json(to_json(result) if results.in_json else "")
+    results.say(shown.text(results.width))
+    results.say(report_text(result, results.width))
+    results.say_where()
     if not result.valid:
         raise typer.Exit(INVALID)
 

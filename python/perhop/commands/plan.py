@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from perhop import extras
-from perhop.commands import sweep as sweeping
-from perhop.commands import terminal
+from perhop.commands import kept, terminal
 from perhop.errors import PerhopError
+from perhop.files import outputs
+from perhop.planning import document, job
 from perhop.plurals import counted
-from perhop.processes.lazy import Lazy
-
-if TYPE_CHECKING:
-    from perhop.files import outputs
-    from perhop.planning import document, job, report
-    from perhop.runs import extent
-    from perhop.sweeps import job as sweep_job
-else:
-    extent = Lazy("perhop.runs.extent")
-    outputs = Lazy("perhop.files.outputs")
-    document = Lazy("perhop.planning.document")
-    job = Lazy("perhop.planning.job")
-    report = Lazy("perhop.planning.report")
-    sweep_job = Lazy("perhop.sweeps.job")
+from perhop.processes import interrupts
+from perhop.runs import extent
+from perhop.sweeps.job import Workplace
 
 
 def plan(
@@ -34,14 +24,14 @@ def plan(
         Path, typer.Argument(metavar="PLAN.toml", help="Links, demands and objectives (docs/plans.md).")
     ],
     *,
-    store: sweeping.Store = sweeping.DEFAULT_STORE,
-    backend: sweeping.Backend = "local",
-    address: sweeping.Address = None,
+    store: kept.Store = kept.DEFAULT_STORE,
+    backend: kept.Backend = "local",
+    address: kept.Address = None,
     runs: Annotated[int | None, terminal.runs("Simulated runs of everything that is judged")] = None,
     trials: Annotated[
         int | None, typer.Option("--trials", metavar="N", help="How many settings the search tries.")
     ] = None,
-    seed: sweeping.Seed = None,
+    seed: kept.Seed = None,
     holm: terminal.Holm = False,
     jobs: terminal.Jobs = None,
     wide: terminal.Wide = False,
@@ -71,7 +61,7 @@ def plan(
       perhop plan my.toml --out results/plan --export new.cfg
       perhop plan my.toml --runs 20 --json - | jq .now.growth
     """  # noqa: D301
-    sweeping.installed(extras.STORE, backend=backend)
+    kept.installed(extras.STORE, backend=backend)
     if seed is not None:
         terminal.seeds(seed, 1)
     cores = extent.workers(jobs)
@@ -83,32 +73,32 @@ def plan(
         raise PerhopError(
             f'--export {export}: {plan_file} has no [export]; add such as `export = {{ to = "ios" }}`'
         )
-    json_path = sweeping.prepared(plan_file, store, (out, csv), json_file)
+    results = kept.KeptResults(store, out=out, json_file=json_file, csv=csv, wide=wide, reads=[plan_file])
     lines_path = None if export is None else outputs.prepare_file(export, "--export", reads=[plan_file])
     if lines_path == outputs.STDOUT:
         raise PerhopError("--export -: standard output has the tables; give it a file")
-    if lines_path is not None and lines_path == json_path:
-        raise PerhopError(f"--json and --export: both name {json_path}; give each a file of its own")
+    if lines_path is not None and lines_path == results.json_path:
+        raise PerhopError(f"--json and --export: both name {results.json_path}; give each a file of its own")
     imported = planned.imported
     if imported is not None:
         terminal.note(
             f"{planned.subject}: {counted(len(imported.findings), 'remark')}, which `perhop import` lists"
         )
-    place = sweep_job.Workplace(store, backend, jobs, address)
+    place = Workplace(store, backend, jobs, address)
     done = job.run_plan(planned, place, say=terminal.note, progress=terminal.progress)
     done = replace(done, holm=holm)
     given = {"--store": store, "--runs": runs, "--trials": trials, "--seed": seed, "--out": out}
     command = terminal.command("plan", str(plan_file), *(["--holm"] if holm else []), **given)
     if lines_path is not None and done.lines is not None:
         outputs.write(lines_path, done.lines.text)
-    sweeping.conclude(
-        done,
-        terminal.width(wide=wide),
-        json_path,
-        (out, csv),
-        lambda where: report.write_plan(where, done, command, cores),
-    )
-    sweeping.say_counts(done.work, store, out, json_path)
+
+    def write(where: Path) -> None:
+        with interrupts.deferred():
+            from perhop.planning import report  # noqa: PLC0415 - pictures load matplotlib
+        report.write_plan(where, done, command, cores)
+
+    results.conclude(done, write)
+    results.say_counts(done.work)
     if lines_path is not None:
         terminal.note(f"{lines_path}: written")
-    sweeping.end_with(done.failures)
+    kept.end_with(done.failures)

@@ -9,22 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perhop.captures import replaying
 from perhop.commands import terminal
+from perhop.commands.context import Results
 from perhop.errors import PerhopError
-from perhop.files import inputs
+from perhop.files import inputs, outputs
 from perhop.processes import interrupts
-from perhop.processes.lazy import Lazy
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from perhop.captures import replaying
-    from perhop.files import outputs
-    from perhop.runs import csv_tables
-else:
-    replaying = Lazy("perhop.captures.replaying")
-    outputs = Lazy("perhop.files.outputs")
-    csv_tables = Lazy("perhop.runs.csv_tables")
 
 _FORMATS = (".parquet", ".csv")
 
@@ -130,8 +124,7 @@ def replay(
     given = {"--meter": meter, "--queue": queue, "--match": match}
     tables = {option: _table(option, text) for option, text in given.items()}
     reads = [path for path in (capture, scenario) if path is not None]
-    json_path = None if json_file is None else outputs.prepare_file(json_file, reads=reads)
-    csv_tables.prepare(csv)
+    results = Results(json_file=json_file, csv=csv, wide=wide, reads=reads)
     packets_path = None if packets is None else outputs.prepare_file(packets, "--packets", reads)
     result = replaying.replay(
         capture,
@@ -156,13 +149,9 @@ def replay(
     if packets_path is not None and result.packets is not None:
         outputs.write(packets_path, _packed(result.packets, packets_path.suffix))
     text = json.dumps(result.report, indent=1, ensure_ascii=False) + "\n"
-    if json_path == outputs.STDOUT:
-        terminal.out_bytes(text.encode())
-    elif json_path is not None:
-        outputs.write(json_path, text)
-    say = terminal.note if json_path == outputs.STDOUT else terminal.say
-    say(result.text(terminal.width(wide=wide)))
-    csv_tables.write(csv, text, say)
+    results.write_json(text)
+    results.say(result.text(results.width))
+    results.write_csv(text)
 
 
 def _packed(frame: pl.DataFrame, suffix: str) -> bytes:

@@ -7,21 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perhop import rerunning
 from perhop.commands import terminal
 from perhop.plurals import counted
 from perhop.processes import interrupts
-from perhop.processes.lazy import Lazy
+from perhop.runs import extent, result
+from perhop.show import table
 
 if TYPE_CHECKING:
-    from perhop import rerunning
-    from perhop.runs import extent, result
     from perhop.runs.result import Result
-    from perhop.show import table
-else:
-    rerunning = Lazy("perhop.rerunning")
-    result = Lazy("perhop.runs.result")
-    extent = Lazy("perhop.runs.extent")
-    table = Lazy("perhop.show.table")
 
 MOST_SHOWN = 10
 """Differences that are listed; the others are counted."""

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perhop.commands import terminal
-from perhop.processes.lazy import Lazy
+from perhop.stores import verify
 
 if TYPE_CHECKING:
-    from perhop.stores import verify
     from perhop.stores.verify import Checked
-else:
-    verify = Lazy("perhop.stores.verify")
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look after the stores of finished runs.")
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Look after the stores of finished runs.",
+)
 
 
 @app.callback()

@@ -18,16 +18,12 @@ import typer
 from perhop.errors import PerhopError
 from perhop.plurals import lasting
 from perhop.processes import interrupts
-from perhop.processes.lazy import Lazy
+from perhop.runs import extent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rich.progress import Progress
-
-    from perhop.runs import extent
-else:
-    extent = Lazy("perhop.runs.extent")
 
 
 NARROWEST = 40

@@ -11,21 +11,15 @@ import typer
 from perhop import _engine
 from perhop.commands import terminal
 from perhop.errors import PerhopError
+from perhop.files import outputs
 from perhop.plurals import counted
-from perhop.processes.lazy import Lazy
+from perhop.scenario import reading
+from perhop.show import table
+from perhop.show import topology as drawing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from perhop.files import outputs
-    from perhop.scenario import reading
-    from perhop.show import table
-    from perhop.show import topology as drawing
-else:
-    drawing = Lazy("perhop.show.topology")
-    outputs = Lazy("perhop.files.outputs")
-    reading = Lazy("perhop.scenario.reading")
-    table = Lazy("perhop.show.table")
 
 SIZES = {"chain": "routers", "ring": "routers", "star": "leaves"}
 """Generators whose only parameter is a number, and what that counts."""

@@ -12,8 +12,8 @@ from perhop import _engine, routers
 from perhop.errors import BlockError, PerhopError
 from perhop.files import inputs
 from perhop.planning import growth, objectives
-from perhop.routers import beside
 from perhop.planning.searching import tuning_plan
+from perhop.routers import beside
 from perhop.runs import budget, extent
 from perhop.scenario import document, file_kinds
 from perhop.scenario.document import Base

@@ -14,7 +14,6 @@ from perhop.planning.document import exported
 from perhop.planning.searching import tuning_plan
 from perhop.planning.verdicts import judge, smallest_margins
 from perhop.processes import interrupts
-from perhop.processes.lazy import Lazy
 from perhop.statistics.intervals import estimate
 from perhop.statistics.multiplicity import difference
 from perhop.statistics.observations import Observations
@@ -33,13 +32,10 @@ if TYPE_CHECKING:
     from perhop.planning.verdicts import Verdict
     from perhop.scenario.ranges import Value
     from perhop.statistics.intervals import Estimate
-    from perhop.sweeps import tune
     from perhop.sweeps.job import Workplace
     from perhop.sweeps.plan import Point
     from perhop.sweeps.run import Counts, Failure, Progress
     from perhop.sweeps.tune import Tuned, Winner
-else:
-    tune = Lazy("perhop.sweeps.tune")
 
 Multiples = Mapping[str, float]
 """Multiples of today's demands, by the name of the demand."""
@@ -293,6 +289,8 @@ def _value(entry: object, value: Value) -> object:
 
 
 def _better(plan: Plan, runner: Runner, now: Setting, names: dict[str, str]) -> tuple[Tuned, Better | None]:
+    with interrupts.deferred():
+        from perhop.sweeps import tune  # noqa: PLC0415 - it needs an optional package
     tuned = tune.search(tuning_plan(plan), runner)
     if not tuned.front:
         return tuned, None

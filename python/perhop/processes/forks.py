@@ -23,7 +23,7 @@ from perhop.errors import BlockError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_HERE = Path(__file__).parent
+_HERE = Path(__file__).parent.parent
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
 _PATIENCE_S = 1.0
 """How long the parent waits for a child to return or to end; after that it looks at each call of a class."""

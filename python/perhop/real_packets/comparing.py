@@ -5,27 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from perhop.processes.lazy import Lazy
+from perhop.real_packets import equivalence, laboratory
+from perhop.runs import simulate
+from perhop.scenario import reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perhop.files import outputs
-    from perhop.real_packets import equivalence, explain, laboratory, report
     from perhop.real_packets.equivalence import Comparison, Margin
-    from perhop.runs import csv_tables, extent, simulate
-    from perhop.scenario import reading
     from perhop.scenario.reading import ScenarioSource
-else:
-    simulate = Lazy("perhop.runs.simulate")
-    extent = Lazy("perhop.runs.extent")
-    reading = Lazy("perhop.scenario.reading")
-    equivalence = Lazy("perhop.real_packets.equivalence")
-    explain = Lazy("perhop.real_packets.explain")
-    laboratory = Lazy("perhop.real_packets.laboratory")
-    report = Lazy("perhop.real_packets.report")
-    csv_tables = Lazy("perhop.runs.csv_tables")
-    outputs = Lazy("perhop.files.outputs")
 
 LIVE_RUNS = 4
 SIMULATED_RUNS = 30

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from perhop.errors import PerhopError
-from perhop.processes.lazy import Lazy
 from perhop.runs.parallel import available_cores
-
-if TYPE_CHECKING:
-    from perhop.runs import accessor, notebook
-else:
-    accessor = Lazy("perhop.runs.accessor")
-    notebook = Lazy("perhop.runs.notebook")
 
 MAX_SEED = 2**64 - 1
 MAX_RUNS = 100_000

@@ -12,7 +12,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from perhop.errors import PerhopError, ScenarioError
-from perhop.processes.lazy import Lazy
 from perhop.runs.result import describe_runs
 from perhop.scenario import reading
 from perhop.show.readable import html_table, readable
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
     from perhop.runs.result import Result
     from perhop.scenario.base import Table
 
-_scenario: Any = Lazy("perhop.scenario")  # its tables show themselves through this module
-
 
 def of_table(table: Table) -> str:
     """A table of a scenario: its keys; of a whole scenario its network, links and flows."""
-    if isinstance(table, _scenario.Scenario):
+    from perhop.scenario.builder import Scenario  # noqa: PLC0415 - its tables show themselves through this module
+
+    if isinstance(table, Scenario):
         return _of_scenario(table)
     try:
         keys = table.to_dict()

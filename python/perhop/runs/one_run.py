@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perhop.runs.extent import Engine
     from perhop.runs.outcome import Outcome
 
-SIMULATOR = Path(__file__).with_name("simulator.py")
+SIMULATOR = Path(__file__).with_name("worker.py")
 _CLASSES = re.compile(r'"(?:aqm|control|marker|model)": ?"python", ?"class": ?"([^":]+):')
 _NAP_S = 0.05
 

@@ -14,18 +14,13 @@ from perhop.errors import PerhopError
 from perhop.measures import catalog
 from perhop.measures.run import COLORS, REVERSE, Run
 from perhop.plurals import counted
-from perhop.processes.lazy import Lazy
 from perhop.runs import frames, observing, populations, quality
 from perhop.show.latex import latex_table
 from perhop.show.numbers import exact
 from perhop.show.readable import Estimates, readable
 
 if TYPE_CHECKING:
-    from perhop.runs import accessor, notebook
     from perhop.runs.accessor import Plots
-else:
-    accessor = Lazy("perhop.runs.accessor")
-    notebook = Lazy("perhop.runs.notebook")
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,6 +81,8 @@ class Result:
 
     def _repr_html_(self) -> str:
         """For notebooks: the network, and what `perhop run` prints."""
+        from perhop.runs import notebook  # noqa: PLC0415 - for notebooks alone
+
         return notebook.of_result(self)
 
     @property
@@ -94,7 +91,9 @@ class Result:
 
         They are those of the report of `perhop run --out`.
         """
-        return accessor.Plots(self)
+        from perhop.runs.accessor import Plots  # noqa: PLC0415 - pictures load matplotlib
+
+        return Plots(self)
 
     def to_latex(
         self, table: str = "classes", *, caption: str | None = None, label: str | None = None

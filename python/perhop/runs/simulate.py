@@ -6,24 +6,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.measures.run import Run
 from perhop.processes import memory
-from perhop.processes.lazy import Lazy
 from perhop.runs import budget, one_run, recording
 from perhop.runs.extent import ENGINES, MAX_SEED, Engine, seeds, threads_each, workers
 from perhop.runs.parallel import parallel_map
 from perhop.runs.result import Result
 from perhop.scenario.reading import ScenarioSource, _files, read
-
-if TYPE_CHECKING:
-    from perhop.runs import accessor, notebook
-else:
-    accessor = Lazy("perhop.runs.accessor")
-    notebook = Lazy("perhop.runs.notebook")
 
 
 def run(

@@ -9,20 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from perhop import _engine
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.files import inputs
-from perhop.processes.lazy import Lazy
 from perhop.scenario import file_kinds
 from perhop.scenario.base import plain
-
-if TYPE_CHECKING:
-    from perhop.runs import accessor, notebook
-else:
-    accessor = Lazy("perhop.runs.accessor")
-    notebook = Lazy("perhop.runs.notebook")
 
 
 class ScenarioLike(Protocol):

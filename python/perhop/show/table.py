@@ -14,16 +14,13 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perhop.processes.lazy import Lazy
+from perhop.show import declared
 from perhop.statistics.intervals import is_symmetric
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from perhop.show import declared
     from perhop.show.declared import Bound, Row, Table
-else:
-    declared = Lazy("perhop.show.declared")
 
 DERIVED = "†"
 LOWER, HIGHER = "↓", "↑"

@@ -123,9 +123,9 @@ def test_a_paper_stands_for_its_printed_items(perhop: Perhop) -> None:
     printed = [study for study in PAPERS[0].studies if not study.extra]
     done = perhop("reproduce", "kim", "--runs", "1", "--out", "small.toml/x")
     assert done.code == 2, "the place cannot be written to, so nothing runs"
-    from perhop.commands import cli  # noqa: PLC0415 - what the command chose
+    from perhop.studies import selection  # noqa: PLC0415 - what the command chose
 
-    chosen = cli._chosen(["kim", "kim-table1"], everything=False)
+    chosen = selection.chosen(["kim", "kim-table1"], everything=False)
     assert {study.id for study in chosen} == {study.id for study in printed}
 
 

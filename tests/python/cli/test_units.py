@@ -9,10 +9,10 @@ import pytest
 
 import perhop
 from perhop import _engine
-from perhop.routers import beside
 from perhop.errors import PerhopError
 from perhop.planning import objectives, words
 from perhop.real_packets import equivalence
+from perhop.routers import beside
 from perhop.scenario import quantities, ranges
 from perhop.show import figures
 from perhop.sweeps import tuning
@@ -101,7 +101,7 @@ def test_options_of_import() -> None:
     read = beside._quantity
     for text in ("20Mbps", "20 mbps", "20 Mbit/s", "20000 kbit/s"):
         assert read("--rate", text, beside.RATES, "20Mbps") == 20e6
-    assert read("--packet-size", "1500 bytes", import_.BYTES, "1000B") == 1500
+    assert read("--packet-size", "1500 bytes", beside.BYTES, "1000B") == 1500
     buffers = [beside._buffer(text) for text in ("200 packets", "50 µs")]
     assert [buffer.number for buffer in buffers if buffer is not None] == pytest.approx([200.0, 50e-6])
 

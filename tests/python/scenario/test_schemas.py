@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perhop.commands import schemas
+from perhop.commands import schema
 from perhop.errors import PerhopError, ScenarioError
 from perhop.planning import document as plans
 from perhop.scenario import file_kinds
@@ -93,7 +93,7 @@ export = { to = "ios", link = "up", shape = true, lenient = true }
 
 @functools.cache
 def validator(kind: str) -> Any:  # noqa: ANN401 - of an untyped library
-    found = schemas.schema(kind)
+    found = schema.schema(kind)
     jsonschema.Draft202012Validator.check_schema(found)
     return jsonschema.Draft202012Validator(found)
 
@@ -215,7 +215,7 @@ def test_a_plan_has_a_scenario_or_a_configuration_with_flows() -> None:
 
 
 def test_examples_are_valid() -> None:
-    found = dict.fromkeys(schemas.KINDS, 0)
+    found = dict.fromkeys(schema.KINDS, 0)
     for path in sorted((ROOT / "examples").rglob("*.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         kind = file_kinds.kind_of(data)
@@ -226,7 +226,7 @@ def test_examples_are_valid() -> None:
 
 
 def test_the_command_prints_them(perhop: Callable[..., Finished]) -> None:
-    for kind in schemas.KINDS:
+    for kind in schema.KINDS:
         done = perhop("schema", kind)
         assert done.code == 0
         assert done.out == (ROOT / "docs" / f"{kind}.schema.json").read_text(encoding="utf-8")

@@ -253,16 +253,16 @@ def test_the_group_has_its_name_and_no_paper() -> None:
 
 
 def test_today_runs_by_its_name_and_not_by_default() -> None:
-    from perhop.commands import cli  # noqa: PLC0415 - what the command chose
+    from perhop.studies import selection  # noqa: PLC0415 - what the command chose
 
     ours = {study.id for study in TODAY.studies}
-    assert {study.id for study in cli._chosen(["today"], everything=False)} == ours
-    assert not ours & {study.id for study in cli._chosen(None, everything=False)}
-    assert ours <= {study.id for study in cli._chosen(None, everything=True)}
+    assert {study.id for study in selection.chosen(["today"], everything=False)} == ours
+    assert not ours & {study.id for study in selection.chosen((), everything=False)}
+    assert ours <= {study.id for study in selection.chosen((), everything=True)}
     assert [study.id for study in in_order(STUDIES.values())][: len(PAPERS)] == [
         paper.studies[0].id for paper in PAPERS
     ]
-    assert "`today` is a group; its studies are today-map, " in cli._hint("Today")
+    assert "`today` is a group; its studies are today-map, " in selection._hint("Today")
 
 
 def test_checks_of_judges_are_those_of_intervals() -> None:

@@ -1,23 +1,18 @@
-"""The JSON Schemas of scenarios, sweeps, searches and plans."""
+"""`perhop schema`: the JSON Schemas of scenarios, sweeps, searches and plans."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
+
+import typer
 
 from perhop import _engine
+from perhop.commands import terminal
 from perhop.errors import PerhopError
-from perhop.processes.lazy import Lazy
-
-if TYPE_CHECKING:
-    from perhop.planning import document as plans
-    from perhop.scenario import keys
-    from perhop.sweeps import plan, tuning
-else:
-    plans = Lazy("perhop.planning.document")
-    keys = Lazy("perhop.scenario.keys")
-    plan = Lazy("perhop.sweeps.plan")
-    tuning = Lazy("perhop.sweeps.tuning")
+from perhop.planning import document as plans
+from perhop.scenario import keys
+from perhop.sweeps import plan, tuning
 
 KINDS = ("scenario", "sweep", "tune", "plan")
 
@@ -62,3 +57,12 @@ def _with_scenario(file: dict[str, Any]) -> dict[str, Any]:
     parts = scenario.pop("$defs")
     scenario.pop("$schema", None)
     return {**file, "$defs": {**parts, "Scenario": scenario}}
+
+
+def print_schema(
+    kind: Annotated[
+        str, typer.Argument(metavar="[scenario|sweep|tune|plan]", help="The kind of file.")
+    ] = "scenario",
+) -> None:
+    """Print the JSON Schema of a kind of file, for editors and checkers."""
+    terminal.say(text(kind))
