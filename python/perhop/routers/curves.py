@@ -223,21 +223,10 @@ def colored(shapes: Sequence[Shape]) -> dict[Color, Shape] | None:
     if all(selector.color is not None for selector in selectors):
         found = {s.color: shape for shape in shapes for s in shape.selectors if s.color is not None}
     else:
-        known = [_drop_precedence(selector) for selector in selectors]
-        groups = {entry[0] for entry in known if entry is not None}
-        if None in known or len(groups) != 1:
+        codes = [s.codepoints if len(s.codepoints or ()) == 1 else None for s in selectors]
+        values = [value for one in codes for value in one or ()]
+        known = [color for value in values if (color := drop_precedence(value)) is not None]
+        if len(known) < len(selectors) or len({value // 8 for value in values}) != 1:
             return None
-        for shape in shapes:
-            for entry in map(_drop_precedence, shape.selectors):
-                if entry is not None:
-                    found[COLORS[entry[1] - 1]] = shape
+        found = dict(zip(known, (shape for shape in shapes for _ in shape.selectors), strict=True))
     return {color: found[color] for color in COLORS if color in found}
-
-
-def _drop_precedence(selector: Selector) -> tuple[int, int] | None:
-    """Class and drop precedence of Assured Forwarding (RFC 2597), if the selector is one of them."""
-    if selector.codepoints is None or len(selector.codepoints) != 1:
-        return None
-    (value,) = selector.codepoints
-    found, rest = divmod(value, 8)
-    return (found, rest // 2) if 1 <= found <= 4 and rest in {2, 4, 6} else None

@@ -63,7 +63,7 @@ class Source:
         lines: list[str] = []
         for text in self.texts:
             self._firsts.append(len(lines) + 1)
-            lines += re.split(r"\r\n|\n|\r", text)
+            lines += lines_of(text)
         self.lines = tuple(lines)
 
     @property
@@ -111,13 +111,13 @@ class Account:
         """Lines whose every word has a meaning in the result."""
         self.used.update(line for line in lines if line > 0)
 
-    def understand(self, line: int) -> None:
-        """A line that a reader understands; it is used if the port is chosen to which it belongs."""
-        self.understood.add(line)
+    def understand(self, *lines: int) -> None:
+        """Take lines that a reader understands; they are used if the port to which they belong is chosen."""
+        self.understood.update(lines)
 
-    def comment(self, line: int) -> None:
-        """A comment, or a line that only ends a block."""
-        self.comments.add(line)
+    def comment(self, *lines: int) -> None:
+        """Take comments, or lines that only end a block."""
+        self.comments.update(lines)
 
     def find(self, code: str, line: int, text: str) -> None:
         """Report a line (0: none in particular)."""
@@ -207,6 +207,12 @@ class Account:
 
 
 LONGEST = 160
+"""Characters of a line in a message."""
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text: line feeds, carriage returns or both end them, other separators do not."""
+    return re.split(r"\r\n|\n|\r", text)
 
 
 def shortened(text: str) -> str:

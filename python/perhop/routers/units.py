@@ -105,6 +105,14 @@ def of_precedence(value: int) -> frozenset[int]:
     return frozenset(range(8 * value, 8 * value + 8))
 
 
+def precedences(text: str) -> frozenset[int] | None:
+    """The codepoints of precedences between commas."""
+    values = [precedence(part) for part in text.split(",") if part]
+    if not values or None in values:
+        return None
+    return frozenset(code for value in values if value is not None for code in of_precedence(value))
+
+
 def shown_codepoints(values: Iterable[int]) -> list[str | int]:
     """Codepoints as scenarios write them."""
     return [SHOWN.get(value, value) for value in sorted(values)]

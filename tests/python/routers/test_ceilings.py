@@ -88,12 +88,7 @@ SHARED = {
     ),
     "eos sharing": (EOS, "no priority; bandwidth percent 20; shape rate 10 percent", FORTY, FORTY),
     "ios sharing": (IOS, "bandwidth percent 10; shape average 10000000", FORTY, FORTY),
-    "ios remaining": (
-        IOS,
-        "bandwidth remaining percent 20; shape average percent 10",
-        REMAINING,
-        REMAINING,
-    ),
+    "ios remaining": (IOS, "bandwidth remaining percent 20; shape average percent 10", REMAINING, REMAINING),
     "ios strict, policed": (
         IOS,
         "priority; police cir 10000000 conform-action transmit exceed-action drop",

@@ -49,12 +49,7 @@ def test_a_curve_that_drops_at_the_limit_only_is_none() -> None:
     assert curves.fit([(0, 0.0), (100, 0.0)], "linear", 100).ramp is None
 
 
-@given(
-    low=st.integers(0, 90),
-    width=st.integers(1, 10),
-    most=st.floats(0.01, 1.0),
-    fill=st.floats(0, 99.0),
-)
+@given(low=st.integers(0, 90), width=st.integers(1, 10), most=st.floats(0.01, 1.0), fill=st.floats(0, 99.0))
 def test_fitting_a_ramp_changes_no_probability(low: int, width: int, most: float, fill: float) -> None:
     points = [(float(low), 0.0), (float(low + width), most)]
     fitted = curves.fit(points, "linear", 100.0)

@@ -47,19 +47,7 @@ def test_a_leaf_switch() -> None:
     assert (queues["6"]["rate"], queues["6"].get("ceil"), queues["6"]["prio"]) == ("1Gbps", None, 0)
     four = queues["4"]
     # Codepoints 32 to 39 by default, AF21 to AF23 by `qos map`, AF23 with no precedence of its own.
-    assert four["match"]["dscp"] == [
-        "AF21",
-        "AF22",
-        "AF23",
-        "CS4",
-        33,
-        "AF41",
-        35,
-        "AF42",
-        37,
-        "AF43",
-        39,
-    ]
+    assert four["match"]["dscp"] == ["AF21", "AF22", "AF23", "CS4", 33, "AF41", 35, "AF42", 37, "AF43", 39]
     assert (four["queue"]["green"], four["queue"]["yellow"]) == ("600kB/900kB/0.1", "300kB/900kB/0.2")
     # A quarter of the 4 Gbit/s that it leaves.
     assert (four["rate"], four["ceil"], four["queue"]["weight"]) == ("1Gbps", "5Gbps", 2**-4)

@@ -220,10 +220,7 @@ transport = { tcp = "newreno" }
             '[links.wan.queue]\naqm = "dwred"\nlimit = "100p"\nout = "10/30/0.1"\n',
             "x.toml: links.wan.queue: perhop-router does not have `dwred`, which needs the window control",
         ),
-        (
-            BY_PATH,
-            "x.toml: links.wan.queue.queues[0].match.path: perhop-router has no label-switched paths",
-        ),
+        (BY_PATH, "x.toml: links.wan.queue.queues[0].match.path: perhop-router has no label-switched paths"),
     ],
 )
 def test_queues_that_the_router_does_not_have_are_refused(table: str, said: str) -> None:

@@ -96,10 +96,7 @@ def test_several_files_of_one_device(perhop: Perhop, tmp_path: Path) -> None:
             (str(BRANCH), "--interface", "eth9"),
             "--interface eth9: has no queues; there are GigabitEthernet0/0/0",
         ),
-        (
-            (str(BRANCH), "--rate", "fast"),
-            "--rate must be a number with a unit, such as 20Mbps, not `fast`",
-        ),
+        ((str(BRANCH), "--rate", "fast"), "--rate must be a number with a unit, such as 20Mbps, not `fast`"),
         ((str(BRANCH), "--rate", "0Mbps"), "--rate must be above 0, such as 20Mbps, not `0Mbps`"),
         ((str(BRANCH), "--packet-size", "0B"), "--packet-size must be above 0, such as 1000B, not `0B`"),
         (

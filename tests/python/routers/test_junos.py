@@ -175,8 +175,7 @@ def test_a_classifier_that_is_bound_to_no_interface_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    "speed",
-    ["set interfaces xe-0/0/0 speed 1g\n", "set interfaces xe-0/0/0 gigether-options speed 1g\n"],
+    "speed", ["set interfaces xe-0/0/0 speed 1g\n", "set interfaces xe-0/0/0 gigether-options speed 1g\n"]
 )
 def test_the_speed_of_an_interface_is_its_rate(speed: str) -> None:
     done = of_text(SCHEDULED + speed)

@@ -30,6 +30,6 @@ DIALECTS: dict[str, Dialect] = {
 }
 """All dialects, by name."""
 READERS = {name: dialect for name, dialect in DIALECTS.items() if dialect.read is not None}
-"""Those that `perhop import` reads."""
+"""The dialects that `perhop import` reads."""
 WRITERS = {name: dialect for name, dialect in DIALECTS.items() if dialect.write is not None}
-"""Those that `perhop export` writes."""
+"""The dialects that `perhop export` writes."""

@@ -108,6 +108,21 @@ class Amounts:
             self._account.find("W05", self._port.line, text)
         return found, How.ASSUMED, 0
 
+    @property
+    def shaped(self) -> bool:
+        """Whether there is a shaper below the rate of the link, and both are known."""
+        shaper, known = self._port.shaper, self._answers.link_rate
+        if known is None and self._port.rate is not None:
+            known = self._port.rate.number
+        if shaper is None or known is None or shaper.unit is RateUnit.PERCENT:
+            return False
+        return self.rate(shaper) < known
+
+    def scenario_rate(self) -> tuple[float, How, int]:
+        """The rate of the scenario's link, in bit/s: where that of the device is not known, its shaper's."""
+        given = self.link_rate if self.shaped else self.port_rate
+        return given(self._port.line, "the rate of the link")
+
     def packet(self, line: int, why: str) -> tuple[float, How]:
         """The mean packet size, in bytes."""
         if self._answers.packet_size is not None:

@@ -6,8 +6,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from perhop.routers import units
+from perhop.routers.model import How
+from perhop.routers.units import quoted
+
 if TYPE_CHECKING:
-    from perhop.routers.model import How
+    from collections.abc import Iterable
+
+    from perhop.routers.model import Quantity, Rate
     from perhop.routers.source import Finding, Source
 
 VALUES = 44
@@ -48,6 +54,22 @@ class Row:
     line: int
     how: str
     said: str
+
+
+def rate_entry(key: str, bps: float, given: Rate, said: str = "") -> Entry:
+    """The key of a rate, with what the configuration says of it."""
+    return Entry(key, quoted(units.rate_text(bps)), given.line, given.how, said or given.text)
+
+
+def bytes_entry(key: str, number: float, given: Quantity, line: int = 0) -> Entry:
+    """The key of an amount in bytes; `line` is for one that has no line of its own."""
+    return Entry(key, quoted(units.bytes_text(number)), given.line or line, given.how, given.text)
+
+
+def match_entry(codepoints: Iterable[int], line: int, how: How = How.CONFIGURED) -> Entry:
+    """The key `match` of these codepoints."""
+    listed = json.dumps(units.shown_codepoints(codepoints))
+    return Entry("match", f"{{ dscp = {listed} }}", line, how)
 
 
 def to_toml(sections: list[Section], head: list[str], source: Source) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perhop.routers import units
 from perhop.routers.model import How
-from perhop.routers.reading.document import Entry
+from perhop.routers.reading.document import Entry, bytes_entry, rate_entry
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
-    from perhop.routers.model import Meter, Quantity
+    from perhop.routers.model import Meter
     from perhop.routers.reading.amounts import Amounts
     from perhop.routers.source import Account
 
@@ -41,17 +40,17 @@ def profile(meter: Meter, amounts: Amounts, account: Account, name: str) -> list
             How.CONFIGURED,
             f"{meter.kind}, from {meter.rate.text}",
         ),
-        Entry("rate", quoted(units.rate_text(bps)), meter.rate.line, meter.rate.how, meter.rate.text),
-        _burst("burst", meter.burst, bps, amounts),
+        rate_entry("rate", bps, meter.rate),
+        bytes_entry("burst", amounts.bytes(meter.burst, bps), meter.burst),
     ]
     if kind == "rfc2697" and meter.second_burst is not None:
-        entries.append(_burst("excess-burst", meter.second_burst, bps, amounts))
+        excess = amounts.bytes(meter.second_burst, bps)
+        entries.append(bytes_entry("excess-burst", excess, meter.second_burst))
     elif kind in {"rfc2698", "rfc4115"} and meter.peak_rate is not None and meter.second_burst is not None:
         word, burst = ("peak-rate", "peak-burst") if kind == "rfc2698" else ("excess-rate", "excess-burst")
         peak = amounts.rate(meter.peak_rate)
-        given = meter.peak_rate
-        entries.append(Entry(word, quoted(units.rate_text(peak)), given.line, given.how, given.text))
-        entries.append(_burst(burst, meter.second_burst, peak, amounts))
+        entries.append(rate_entry(word, peak, meter.peak_rate))
+        entries.append(bytes_entry(burst, amounts.bytes(meter.second_burst, peak), meter.second_burst))
     if kind != "one-bucket" and meter.color_aware:
         entries.append(Entry("mode", '"color-aware"', meter.line, How.CONFIGURED))
     said = f"exceed {meter.exceed}" + ("" if kind == "one-bucket" else f", violate {meter.violate}")
@@ -71,8 +70,3 @@ def _out(meter: Meter, kind: str) -> tuple[str, str]:
     if meter.exceed == "drop":
         return "drop", "drops what exceeds but not what violates; here it drops both"
     return "mark", passed if "transmit" in {meter.exceed, meter.violate} else ""
-
-
-def _burst(key: str, burst: Quantity, bps: float, amounts: Amounts) -> Entry:
-    value = amounts.bytes(burst, bps)
-    return Entry(key, quoted(units.bytes_text(value)), burst.line, burst.how, burst.text)

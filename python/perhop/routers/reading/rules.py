@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from perhop.routers import curves, units
-from perhop.routers.curves import COLORS, Color, Ramp
+from perhop.routers.curves import COLORS, Color, Ramp, drop_precedence
 from perhop.routers.model import ALL_CODEPOINTS, ECN_VALUES, Ecn, How, Quantity, Unit
-from perhop.routers.reading.document import Entry
+from perhop.routers.reading.document import Entry, bytes_entry
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
@@ -330,7 +330,7 @@ class Rules:
         for color, shape in assigned.items():
             for selector in shape.selectors:
                 for value in selector.codepoints or ():
-                    own = selector.color or COLORS[_precedence(value) - 1]
+                    own = selector.color or drop_precedence(value) or "green"
                     by_codepoint.setdefault(value, own if own in assigned else color)
         for value in queue.match.codepoints or ():
             by_codepoint.setdefault(value, "green")
@@ -465,8 +465,7 @@ class Rules:
             entries.append(Entry("scale-by-size", "false", _place(queue), How.DEFAULT, said))
         if queue.mean_packet is not None:
             given = queue.mean_packet
-            text = units.bytes_text(given.number)
-            return [*entries, Entry("mean-packet", quoted(text), given.line, given.how, given.text)]
+            return [*entries, bytes_entry("mean-packet", given.number, given)]
         why = f"class {queue.name}: idle time of its average counts in mean packets"
         value, how = self._amounts.packet(line, why)
         said = "--packet-size" if how is How.ASKED else ""
@@ -487,12 +486,6 @@ def _match(codepoints: set[int]) -> str:
     if len(codepoints) == 8 * len(precedences):
         return f"{{ precedence = {precedences[0] if len(precedences) == 1 else json.dumps(precedences)} }}"
     return f"{{ dscp = {json.dumps(units.shown_codepoints(codepoints))} }}"
-
-
-def _precedence(value: int) -> int:
-    """The drop precedence of a codepoint of Assured Forwarding (RFC 2597), 1 of others."""
-    group, rest = divmod(value, 8)
-    return rest // 2 if 1 <= group <= 4 and rest in {2, 4, 6} else 1
 
 
 def _curve_entry(key: str, shape: Shape, unit: Callable[[float], str]) -> Entry:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import How, Rate, RateUnit
-from perhop.routers.reading.document import Entry
+from perhop.routers.reading.document import Entry, rate_entry
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Shares:
             if total >= port * FULL:
                 return self._weights(queues, guarantees, bps, max(total, port))
         keys = {
-            queue.name: [rate_entry(guarantees[queue.name], bps[queue.name])]
+            queue.name: [self.rate(guarantees[queue.name], bps[queue.name])]
             if queue.name in guarantees
             else self._share(queue, queues)
             for queue in queues
@@ -188,6 +188,11 @@ class Shares:
                 why = "has no effect here" if rate is None else f"has no effect beside `{rate.text}`"
                 self._account.find("W13", other.line, f"class {queue.name}: `{other.text}` {why}")
 
+    def rate(self, rate: Rate, bps: float) -> Entry:
+        """The key `rate` of a queue."""
+        said = rate.text if rate.unit is RateUnit.BPS else f"{rate.text}, {units.shown_rate(bps)}"
+        return rate_entry("rate", bps, rate, said)
+
     def ceiling(self, queue: Queue) -> None:
         """Report a ceiling that is not enforced."""
         ceiling = queue.ceiling
@@ -198,12 +203,6 @@ class Shares:
         if bps < port * FULL:
             text = f"class {queue.name}: `{ceiling.text}` is not enforced here: it may use up to "
             self._account.find("W06", ceiling.line, f"{text}{units.shown_rate(port)} that others leave")
-
-
-def rate_entry(rate: Rate, bps: float) -> Entry:
-    """The key `rate` of a queue."""
-    said = rate.text if rate.unit is RateUnit.BPS else f"{rate.text}, {units.shown_rate(bps)}"
-    return Entry("rate", quoted(units.rate_text(bps)), rate.line, rate.how, said)
 
 
 def limit_of(queue: Queue) -> Rate | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import How, Quantity, Rate, RateUnit, TreeClass, Unit
-from perhop.routers.reading.document import Entry, Section
+from perhop.routers.reading.document import Entry, Section, bytes_entry, rate_entry
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
@@ -222,13 +222,11 @@ def _tables(
         section.entries += keys
     for key, rate in (("rate", tree.rate), ("ceil", tree.ceil)):
         if key == "rate" or rate.number != tree.rate.number:
-            text = quoted(units.rate_text(rate.number))
-            section.entries.append(Entry(key, text, rate.line, rate.how, rate.text))
+            section.entries.append(rate_entry(key, rate.number, rate))
     amounts: list[tuple[str, Quantity | None]] = [("burst", tree.burst), ("cburst", tree.cburst)]
     for key, amount in [*amounts, ("quantum", tree.quantum)]:
         if amount is not None:
-            text = quoted(units.bytes_text(amount.number))
-            section.entries.append(Entry(key, text, amount.line, amount.how, amount.text))
+            section.entries.append(bytes_entry(key, amount.number, amount))
     if tree.prio is not None:
         section.entries.append(Entry("prio", str(tree.prio[0]), tree.prio[1], How.CONFIGURED))
     result = [section, *inner]

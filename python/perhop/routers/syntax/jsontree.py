@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from perhop.routers.source import lines_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -90,6 +92,13 @@ class _Parser:
     def _damaged(self, line: int) -> None:
         self.damage = self.damage or line
 
+    def document(self) -> Node | None:
+        """The first value; text behind it is damage."""
+        root = self.value()
+        if root is not None and not self.damage and self._peek():
+            self._damaged(self._next()[1])
+        return root
+
     def value(self, depth: int = 0) -> Node | None:
         """The next value."""
         token, line = self._next()
@@ -145,33 +154,20 @@ def _string(token: str) -> str:
         return token.strip('"')
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """A text as JSON."""
+def read(text: str, first: int, account: Account) -> Node | None:
+    """The first value of a text, whose first line has this number; None: there is none.
 
-    root: Node | None
-    damage: int
-    """The line from which on nothing was read; 0: none."""
-
-
-def parse(text: str, first: int = 1) -> Parsed:
-    """The first value of a text, whose first line has this number."""
+    Damage is reported, and so are lines with more values than a verbatim report can tell apart; lines that
+    only open or close objects and lists are comments.
+    """
     parser = _Parser(text, first)
-    root = parser.value()
-    if root is not None and not parser.damage and parser._peek():  # noqa: SLF001
-        parser._damaged(parser._next()[1])  # noqa: SLF001
-    return Parsed(root, parser.damage)
-
-
-def account_for(parsed: Parsed, text: str, first: int, account: Account) -> None:
-    """Report damage, and lines that only open or close objects and lists."""
-    if parsed.damage:
-        account.find("W13", parsed.damage, "no JSON from here on")
-    for number, line in enumerate(re.split(r"\r\n|\n|\r", text), first):
+    root = parser.document()
+    if parser.damage:
+        account.find("W13", parser.damage, "no JSON from here on")
+    for number, line in enumerate(lines_of(text), first):
         if STRUCTURE.fullmatch(line):
             account.comment(number)
         elif len(re.findall(r'"\s*:', line)) > MOST_VALUES:
-            text = (
-                "many values on one line: those without effect are not named; format it (python -m json.tool)"
-            )
-            account.find("W13", number, text)
+            said = "many values on one line: those without effect are not named; format it"
+            account.find("W13", number, f"{said} (python -m json.tool)")
+    return root

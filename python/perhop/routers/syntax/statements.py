@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-from perhop.routers.source import START
+from perhop.routers.source import START, lines_of
 from perhop.routers.syntax import jsontree
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def statements(source: Source, account: Account, *, by_line: bool = False) -> li
 def _set(text: str, first: int, account: Account) -> list[Statement]:
     result: list[Statement] = []
     off: list[tuple[str, ...]] = []
-    for number, raw in enumerate(re.split(r"\r\n|\n|\r", text), first):
+    for number, raw in enumerate(lines_of(text), first):
         line = raw.strip()
         if not line or line.startswith(("#", "/*")):
             account.comment(number)
@@ -94,7 +94,7 @@ def _tokens(text: str, first: int, account: Account) -> list[tuple[str, int]]:
     """Words and braces with their lines; lines of comments and of closing braces alone are said to be."""
     result: list[tuple[str, int]] = []
     comment = False
-    for number, raw in enumerate(re.split(r"\r\n|\n|\r", text), first):
+    for number, raw in enumerate(lines_of(text), first):
         rest, kept = raw, ""
         while rest:
             if comment:
@@ -166,15 +166,12 @@ def _braces(text: str, first: int, source: Source, account: Account, *, by_line:
 
 
 def _json(text: str, first: int, account: Account) -> list[Statement]:
-    parsed = jsontree.parse(text, first)
-    jsontree.account_for(parsed, text, first, account)
-    root = parsed.root
+    root = jsontree.read(text, first, account)
     if root is None:
         return []
     result: list[Statement] = []
     inner = root.get("configuration") or root
-    account.comment(root.keys.get("configuration", 0))
-    account.comment(inner.keys.get("@", 0))
+    account.comment(root.keys.get("configuration", 0), inner.keys.get("@", 0))
     _walk(inner, (), (), result)
     return result
 

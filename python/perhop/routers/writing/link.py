@@ -49,11 +49,7 @@ def chosen(scenario: dict[str, Any], origin: str, link: str | None, where: str) 
 
 
 def outgoing(
-    canonical: str,
-    origin: str,
-    link: str | None,
-    dialect: Dialect,
-    others: Iterable[Dialect],
+    canonical: str, origin: str, link: str | None, dialect: Dialect, others: Iterable[Dialect]
 ) -> Outgoing:
     """The link of a checked scenario.
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from perhop.errors import PerhopError
 from perhop.routers import units
-from perhop.routers.dialects.cisco.classes import ClassReader, PolicyClass, keyword
+from perhop.routers.dialects.cisco.classes import GROUPS, ClassReader, PolicyClass
+from perhop.routers.dialects.cisco.quantities import keyword
 from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Queue, Rate, RateUnit
 from perhop.routers.source import Finding
 from perhop.routers.syntax.cli import OTHER_LINES, about_queues, words_of
@@ -49,8 +50,6 @@ OLD_QUEUES = {
 }
 """Priority and shapers of interfaces from before policies: `ip rtp priority`, map classes of Frame Relay."""
 CLASS_DEFAULT = "class-default"
-GROUPS = ("qos-group", "traffic-class")
-"""What a policy of arriving packets sets, for classes of departing ones to match."""
 SKIPPED = {
     "class",
     "match",
@@ -291,7 +290,7 @@ class Reader:
         elif kind in {"dscp", "precedence"}:
             values: set[int] = set()
             for word in rest[1:]:
-                found = units.codepoints(word) if kind == "dscp" else _precedences(word)
+                found = units.codepoints(word) if kind == "dscp" else units.precedences(word)
                 if found is None:
                     return False
                 values |= found
@@ -691,13 +690,3 @@ def _numbers(words: list[str]) -> frozenset[int] | None:
     """Numbers between blanks or commas, with ranges."""
     found = [units.codepoints(word) for word in words]
     return None if not found or None in found else frozenset[int]().union(*(one for one in found if one))
-
-
-def _precedences(word: str) -> frozenset[int] | None:
-    result: set[int] = set()
-    for part in filter(None, word.split(",")):
-        value = units.precedence(part)
-        if value is None:
-            return None
-        result |= units.of_precedence(value)
-    return frozenset(result) or None

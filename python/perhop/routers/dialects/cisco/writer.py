@@ -142,12 +142,7 @@ class _Writer:
         return self._child if link.shaper is not None or (link.shape and not rooted) else self._output
 
     def _level(
-        self,
-        tables: list[dict[str, Any]],
-        path: str,
-        ceil: float,
-        depth: int,
-        above: list[str],
+        self, tables: list[dict[str, Any]], path: str, ceil: float, depth: int, above: list[str]
     ) -> list[str]:
         """The classes of a policy; policies within it and class maps go `above`."""
         if depth > MOST_LEVELS:

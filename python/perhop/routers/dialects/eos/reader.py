@@ -24,17 +24,7 @@ from perhop.routers.dialects.eos.queues import (
     policer,
     rate,
 )
-from perhop.routers.model import (
-    ALL_CODEPOINTS,
-    Drop,
-    How,
-    Match,
-    Port,
-    Queue,
-    Rate,
-    RateUnit,
-    Selector,
-)
+from perhop.routers.model import ALL_CODEPOINTS, Drop, How, Match, Port, Queue, Rate, RateUnit, Selector
 from perhop.routers.syntax.cli import OTHER_LINES, about_queues, words_of
 
 if TYPE_CHECKING:

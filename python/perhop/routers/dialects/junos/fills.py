@@ -64,10 +64,7 @@ def fills(text: str, fill: Callable[[Depth], float], place: str, remarks: Remark
 
 
 def _up_to_the_limit(
-    points: list[tuple[float, float]],
-    step: bool,
-    place: str,
-    remarks: Remarks,
+    points: list[tuple[float, float]], step: bool, place: str, remarks: Remarks
 ) -> list[tuple[float, float]]:
     """The curve without what lies beyond a full queue."""
     kept = [(at, p) for at, p in points if at <= 1.0 + 1e-12]

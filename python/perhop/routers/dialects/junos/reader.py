@@ -178,8 +178,7 @@ class Reader:
         listed.sort(key=lambda item: item[0][1:2] != ("code-point-aliases",))  # classifiers use them
         for words, statement in listed:
             if self._statement(words, statement):
-                for line in statement.lines:
-                    self._account.understand(line)
+                self._account.understand(*statement.lines)
         self._controlled()
         ports = [
             port for name, unit in self.interfaces.items() if (port := self._port(name, unit)) is not None
@@ -190,8 +189,7 @@ class Reader:
         return ports
 
     def _ignore(self, statement: Statement, why: str = "not understood", *, missed: bool = False) -> None:
-        for line in statement.around:
-            self._account.comment(line)
+        self._account.comment(*statement.around)
         text = f"{why}: `{' '.join(statement.words)}`"
         if missed:
             self._account.miss_part(statement.line, text)

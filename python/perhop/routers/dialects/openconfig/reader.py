@@ -51,17 +51,15 @@ class Reader:
         self._attached: dict[str, list[Node]] = {}
         """Classifiers by name, and the attachments of each to interfaces."""
         for index, text in enumerate(source.texts):
-            first = source.first(index)
-            parsed = jsontree.parse(text, first)
-            jsontree.account_for(parsed, text, first, account)
-            root = parsed.root
-            found = None if root is None else root.get("qos") or root.get("openconfig-qos") or root
-            for key, member in root.pairs() if root is not None else ():
-                if root is not None and member is not found and root is not found:
+            root = jsontree.read(text, source.first(index), account)
+            if root is None:
+                continue
+            found = root.get("qos") or root.get("openconfig-qos") or root
+            for key, member in root.pairs() if root is not found else ():
+                if member is not found:
                     for line in {root.keys[key], *member.lines()}:
                         account.ignore(line, "not about queues")
-            if found is not None:
-                self._root = self._root or found
+            self._root = self._root or found
 
     def read(self) -> list[Port]:
         """A port for each interface with queues, and one for what it polices as it arrives."""
@@ -140,8 +138,7 @@ class Reader:
         """The declarations of queues, which have a name only, for the ports that have these."""
         for entry in self._list(self._root, "queues", "queue"):
             name = self._text(entry, "name") or self._text(entry, "config", "name")
-            for line in entry.lines():
-                self._account.understand(line)
+            self._account.understand(*entry.lines())
             for port in ports:
                 if any(queue.name == name for queue in port.queues):
                     port.lines.update(entry.lines())
@@ -159,8 +156,7 @@ class Reader:
             for entry in self._attached.get(name, []):
                 port.lines.update({entry.line, *entry.keys.values(), *entry.lines()})
             if self._attached and name not in self._attached:
-                for line in classifier.lines():
-                    self._account.understand(line)
+                self._account.understand(*classifier.lines())
                 self._account.find("W15", classifier.line, f"classifier {name} is attached to no interface")
                 continue
             yield classifier

@@ -75,8 +75,7 @@ class Menus:
             if not text.strip():
                 continue
             if text.lstrip().startswith("#"):
-                for number in numbers:
-                    account.comment(number)
+                account.comment(*numbers)
             elif not self._command(numbers, text.strip()):
                 account.ignore_whole(numbers, missed=self._menu.startswith("queue"))
 
@@ -99,8 +98,7 @@ class Menus:
             self._menu = " ".join(path)
             if not words:
                 if self._menu in self._known:
-                    for number in numbers:
-                        self._account.comment(number)
+                    self._account.comment(*numbers)
                 else:
                     self._account.ignore_whole(numbers, "not about queues")
                 return True
@@ -142,8 +140,7 @@ class Menus:
                 self._account.find("W17", before[1], text)
             entry.values[key] = (_plain(value), line)
         entry.lines.update(numbers)
-        for number in numbers:
-            self._account.understand(number)
+        self._account.understand(*numbers)
         if entry.order < 0:
             entry.order = len(listed)
             listed.append(entry)

@@ -48,12 +48,7 @@ class Marks:
         return frozenset(self._codes.get(mark, ())), list(self._unknown.get(mark, ()))
 
     def _rule(
-        self,
-        rule: Entry,
-        interface: str,
-        marks: dict[int, str],
-        connections: dict[int, str],
-        done: set[int],
+        self, rule: Entry, interface: str, marks: dict[int, str], connections: dict[int, str], done: set[int]
     ) -> None:
         action = rule.get("action", "accept")
         if action not in MARKING:

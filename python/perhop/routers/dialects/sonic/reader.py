@@ -23,11 +23,11 @@ from perhop.routers.model import (
 )
 from perhop.routers.source import Finding
 from perhop.routers.syntax import jsontree
+from perhop.routers.syntax.jsontree import Node
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
     from perhop.routers.source import Account, Source
-    from perhop.routers.syntax.jsontree import Node
 
 TABLES = {
     "WRED_PROFILE", "SCHEDULER", "QUEUE", "DSCP_TO_TC_MAP", "TC_TO_QUEUE_MAP", "PORT_QOS_MAP", "PORT",
@@ -56,15 +56,13 @@ class Reader:
         self._tables: dict[str, Node] = {}
         for index, text in enumerate(source.texts):
             first = source.first(index)
-            parsed = jsontree.parse(text, first)
-            jsontree.account_for(parsed, text, first, account)
-            for name, table in parsed.root.pairs() if parsed.root is not None else ():
-                place = parsed.root.keys[name] if parsed.root is not None else 0
+            root = jsontree.read(text, first, account) or Node(first)
+            for name, table in root.pairs():
+                place = root.keys[name]
                 if name in TABLES and table.members is not None:
                     self._tables[name] = table
                     account.comment(place)
-                    for line in table.lines():
-                        account.understand(line)
+                    account.understand(*table.lines())
                     continue
                 shared = name.startswith(("BUFFER", "DYNAMIC", "LOSSLESS"))
                 if shared:

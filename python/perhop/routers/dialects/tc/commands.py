@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import dropwhile, pairwise
 from typing import TYPE_CHECKING
 
+from perhop.routers.source import lines_of
 from perhop.routers.syntax import jsontree
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _script(text: str, first: int, account: Account) -> Iterator[Command]:
     variables: dict[str, str] = {}
     loops: list[int] = []
     joined, places = "", list[int]()
-    lines = re.split(r"\r\n|\n|\r", text)
+    lines = lines_of(text)
     for number, raw in enumerate(lines, first):
         line = raw.strip()
         joined = f"{joined} {line}" if joined else line
@@ -82,8 +83,7 @@ def _script(text: str, first: int, account: Account) -> Iterator[Command]:
         whole, here = joined.strip(), places
         joined, places = "", []
         if not whole or whole.startswith("#"):
-            for place in here:
-                account.comment(place)
+            account.comment(*here)
             continue
         yield from _line(whole, here, variables, loops, account)
 
@@ -106,8 +106,7 @@ def _line(
         parts = _split(value.partition(" #")[0].rstrip(";"))
         if len(parts) <= 1 and "$(" not in value and "`" not in value:
             variables[given[1]] = parts[0] if parts else ""
-            for place in places:
-                account.comment(place)
+            account.comment(*places)
             return None
         return ignore("only simple assignments are followed")
     expanded = _expanded(text, variables)
@@ -132,8 +131,7 @@ def _line(
             ignore("shows, changes nothing")
             continue
         command.lines = set(places)
-        for place in places:
-            account.understand(place)
+        account.understand(*places)
         yield command
     return None
 
@@ -336,18 +334,13 @@ def _shown(words: list[str], places: list[int], account: Account) -> Iterator[Co
         else:
             command.words = [w for w in rest if w != "pkt"]
             break
-    for place in places:
-        account.understand(place)
+    account.understand(*places)
     yield command
 
 
 def _json(text: str, first: int, account: Account) -> Iterator[Command]:
-    parsed = jsontree.parse(text, first)
-    jsontree.account_for(parsed, text, first, account)
-    if parsed.root is None:
-        return
-    items = parsed.root.items if parsed.root.items is not None else [parsed.root]
-    for item in items:
+    root = jsontree.read(text, first, account)
+    for item in [] if root is None else [root] if root.items is None else root.items:
         kind = item.get("kind") or item.get("class")
         if kind is None or not kind.text:
             for line in set(item.lines()):
@@ -366,15 +359,13 @@ def _json(text: str, first: int, account: Account) -> Iterator[Command]:
         if command.object == "filter" and command.kind == "u32":
             if _u32(command, options):
                 yield command
-            for line in command.lines:
-                account.understand(line)
+            account.understand(*command.lines)
             continue
         for source in (options, item if shown else None):
             for key, member in source.pairs() if source is not None else ():
                 if key not in {"class", "handle", "parent", "root", "dev", "kind", "leaf", "stats", "stats2"}:
                     command.words += _words(key, member)
-        for line in command.lines:
-            account.understand(line)
+        account.understand(*command.lines)
         yield command
 
 

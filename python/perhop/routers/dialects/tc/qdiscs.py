@@ -652,12 +652,7 @@ class Leaves:
                     for i, d in enumerate(order)
                 ]
 
-    def _rio(
-        self,
-        queue: Queue,
-        found: dict[int, VirtualQueue],
-        prios: dict[int, float],
-    ) -> None:
+    def _rio(self, queue: Queue, found: dict[int, VirtualQueue], prios: dict[int, float]) -> None:
         first, second = sorted(found, key=lambda number: prios[number])
 
         def text(number: int) -> str:

@@ -123,11 +123,9 @@ class Reader:
         """Matches that classes share."""
         for statement in statements(source, account, by_line=True):
             if self._statement(statement):
-                for line in statement.lines:
-                    account.understand(line)
+                account.understand(*statement.lines)
             else:
-                for line in statement.around:
-                    account.comment(line)
+                account.comment(*statement.around)
                 if statement.words[:1] in {("qos",), ("traffic-policy",)}:
                     account.miss_part(statement.line, f"not understood: `{' '.join(statement.words)}`")
                 else:
