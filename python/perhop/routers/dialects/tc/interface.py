@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from perhop.routers import units
 from perhop.routers.dialects.tc import filters as tc_filters
 from perhop.routers.dialects.tc import trees as tc_trees
-from perhop.routers.dialects.tc.qdiscs import Leaves, Options
+from perhop.routers.dialects.tc.options import Options
+from perhop.routers.dialects.tc.qdiscs import Leaves
 from perhop.routers.dialects.tc.trees import class_of, major
 from perhop.routers.linux import quantities as tc_units
 from perhop.routers.model import (

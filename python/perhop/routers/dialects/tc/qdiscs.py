@@ -1,16 +1,15 @@
-"""The qdiscs of Linux that hold packets: red, gred, and those that perhop has as blocks."""
+"""The qdiscs of Linux that hold packets: FIFOs, fair queues, and AQMs that perhop has as blocks."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from perhop.routers import units
+from perhop.routers.dialects.tc.options import Options
+from perhop.routers.dialects.tc.red import RED_PROBABILITY, Reds
 from perhop.routers.linux import cake
 from perhop.routers.linux import quantities as tc_units
 from perhop.routers.model import (
-    ECN_VALUES,
     Average,
     Block,
     Curve,
@@ -20,7 +19,6 @@ from perhop.routers.model import (
     Quantity,
     Queue,
     Rate,
-    RateUnit,
     Selector,
     Unit,
 )
@@ -48,7 +46,6 @@ CAKE_FRAMES = (
     "bridged-llcsnap", "ipoa-vcmux", "ipoa-llcsnap", "pppoe-ptm", "bridged-ptm", "via-ethernet", "ethernet",
     "ether-vlan", "docsis",
 )  # fmt: skip
-MOST_VQS = 16
 MOST_FLOWS = 65536
 MODERN_LIMITS = {"codel": 1000, "fq_codel": 10240, "pie": 1000, "fq_pie": 10240, "dualpi2": 10000}
 MODERN_TIMES = {
@@ -59,198 +56,9 @@ MODERN_TIMES = {
     "dualpi2": {"target": "target", "tupdate": "interval", "step_thresh": "step"},
 }
 """The times of each qdisc, by their keys in a scenario."""
-RED_PROBABILITY = 0.02
 PFIFO = 1000
 FRAME = 1514.0
 """Bytes of a packet in bfifo's default limit: an MTU with its Ethernet header."""
-DIGITS = frozenset("0123456789.")
-SLOW_AVERAGE = 10
-"""tc itself warns from this exponent on."""
-
-
-@dataclass(frozen=True, slots=True)
-class VirtualQueue:
-    """What a virtual queue of gred is configured to."""
-
-    curve: Curve
-    limit: Quantity | None
-    prio: float
-    average: Average | None
-    ecn: Ecn
-
-
-class Options:
-    """The parameters of a command as words; what is not asked for is reported by `close`."""
-
-    def __init__(self, command: Command, account: Account) -> None:
-        """Of a command."""
-        self._command = command
-        self._account = account
-        self._words = list(command.words)
-        command.read = True
-
-    def _value(self, *names: str) -> tuple[str, str] | None:
-        for name in names:
-            if name in self._words and self._words.index(name) + 1 < len(self._words):
-                at = self._words.index(name)
-                value = self._words[at + 1]
-                del self._words[at : at + 2]
-                return name, value
-        return None
-
-    def flag(self, name: str) -> bool:
-        """Whether a word is there."""
-        if name in self._words:
-            self._words.remove(name)
-            return True
-        return False
-
-    def text(self, name: str) -> str | None:
-        """A value as text."""
-        found = self._value(name)
-        return None if found is None else found[1]
-
-    def _bad(self, name: str, value: str) -> None:
-        text = f"{self._command.kind}: `{name} {value}` is no value that tc takes; left out"
-        self._account.miss_part(self._command.line, text)
-
-    def number(self, name: str) -> float | None:
-        """A plain number."""
-        found = self._value(name)
-        if found is None:
-            return None
-        value = units.number(found[1])
-        if value is None:
-            self._bad(*found)
-        return value
-
-    def rate(self, *names: str) -> Rate | None:
-        """A rate; of `tc -j` in bytes a second."""
-        found = self._value(*names)
-        if found is None:
-            return None
-        percent = units.number(found[1].removesuffix("%")) if found[1].endswith("%") else None
-        if percent:
-            return Rate(percent, RateUnit.PERCENT, self._command.line, text=" ".join(found))
-        bare = self._command.json and units.number(found[1]) is not None
-        bps = float(found[1]) * 8 if bare else tc_units.rate(found[1])
-        if not bps:
-            self._bad(*found)
-            return None
-        return Rate(bps, RateUnit.BPS, self._command.line, text=" ".join(found))
-
-    def size(self, *names: str) -> Quantity | None:
-        """A size in bytes."""
-        found = self._value(*names)
-        if found is None:
-            return None
-        value = tc_units.size(found[1].partition("/")[0])
-        if not value:
-            self._bad(*found)
-            return None
-        return Quantity(value, Unit.BYTES, self._command.line, text=" ".join(found))
-
-    def packets(self, *names: str) -> Quantity | None:
-        """A number of packets, perhaps with `p`."""
-        found = self._value(*names)
-        if found is None:
-            return None
-        value = units.whole(found[1].removesuffix("p"))
-        if not value:
-            self._bad(*found)
-            return None
-        return Quantity(value, Unit.PACKETS, self._command.line, text=" ".join(found))
-
-    def time(self, *names: str) -> Quantity | None:
-        """A time in seconds."""
-        found = self._value(*names)
-        if found is None:
-            return None
-        value = tc_units.time(found[1])
-        if not value:
-            self._bad(*found)
-            return None
-        return Quantity(value, Unit.SECONDS, self._command.line, text=" ".join(found))
-
-    def sizes(self, *names: str) -> None:
-        """What counts headers beside the packet: packets have their IP size here."""
-        for name in names:
-            value = self.text(name)
-            if value is not None and value not in {"0", "0b", "ethernet"}:
-                text = f"{self._command.kind}: `{name} {value}`: packets have their IP size here"
-                self._account.find("W18", self._command.line, text)
-
-    def series(self, name: str) -> list[str]:
-        """The values after a word; `tc -j` names those behind the first one."""
-        if name not in self._words:
-            return []
-        at = self._words.index(name)
-        end = at + 1
-        labels = {"jitter", "correlation"} if self._command.json else {"random"}
-        while end < len(self._words) and (self._words[end] in labels or self._words[end][:1] in DIGITS):
-            end += 1
-        found = [word for word in self._words[at + 1 : end] if word not in labels]
-        if found:  # else a model of losses with states: `close` reports it
-            del self._words[at:end]
-        return found
-
-    def chance(self, name: str) -> tuple[float, str] | None:
-        """A probability of netem, each packet for itself, and its text."""
-        found = self.series(name)
-        value = tc_units.probability(found[0]) if found else None
-        if not found or value is None or len(found) > 2:
-            if found:
-                self._bad(name, " ".join(found))
-            return None
-        self.uncorrelated(name, found[1:])
-        return value, f"{name} {found[0]}"
-
-    def uncorrelated(self, name: str, found: list[str]) -> None:
-        """The correlation of a value with that of the packet before."""
-        if any(tc_units.probability(word) for word in found):
-            text = f"netem: `{name}`: its correlation `{found[0]}` is not simulated; packets are independent"
-            self._account.find("W06", self._command.line, text)
-
-    def delay(self) -> list[float]:
-        """The delay of netem and its jitter in seconds, as far as they are there."""
-        found = self.series("delay") or self.series("latency")
-        values = [units.number(word) if self._command.json else tc_units.time(word) for word in found[:2]]
-        self.uncorrelated("delay", found[2:])
-        times = [value for value in values if value is not None]
-        if len(times) < len(values) or len(found) > 3:
-            self._bad("delay", " ".join(found))
-            return []
-        return times
-
-    def list(self, name: str) -> list[int]:
-        """Whole numbers after a word."""
-        if name not in self._words:
-            return []
-        at = self._words.index(name)
-        end = at + 1
-        while end < len(self._words) and re.fullmatch("[0-9]{1,9}", self._words[end]):
-            end += 1
-        values = [int(word) for word in self._words[at + 1 : end]]
-        del self._words[at:end]
-        return values
-
-    def skip(self, *names: str) -> None:
-        """Values without effect on what is simulated."""
-        for name in names:
-            while (found := self._value(name)) is not None:
-                text = f"{self._command.kind}: `{' '.join(found)}` has no effect here"
-                self._account.find("W13", self._command.line, text)
-
-    def rest(self) -> str:
-        """The words that nobody asked for."""
-        words, self._words = self._words, []
-        return " ".join(words)
-
-    def close(self) -> None:
-        """Report the words that nobody asked for."""
-        if self._words:
-            text = f"{self._command.kind}: not understood: `{' '.join(self._words)}`"
-            self._account.miss_part(self._command.line, text)
 
 
 class Leaves:
@@ -259,6 +67,7 @@ class Leaves:
     def __init__(self, account: Account, lengths: Sequence[Command] = ()) -> None:
         """Findings go to the account; the commands set the length of queues that say none."""
         self._account = account
+        self._reds = Reds(account)
         self._lengths: list[tuple[Command, float]] = []
         self._used: set[int] = set()
         """The lines of lengths that a queue has."""
@@ -308,11 +117,11 @@ class Leaves:
             return queue
         match kind:
             case "red":
-                self._red(queue, command)
+                self._reds.red(queue, command)
             case "gred":
                 changes = [q for q in qdiscs if q.kind == "gred" and q.verb == "change" and q is not command]
                 changes = [q for q in changes if q.parent == command.parent]
-                self._gred(queue, command, changes, virtual)
+                self._reds.gred(queue, command, changes, virtual)
             case "codel" | "fq_codel" | "pie" | "dualpi2":
                 self._modern(queue, command)
             case "pfifo" | "bfifo" | "pfifo_head_drop":
@@ -443,249 +252,6 @@ class Leaves:
             queue.limit = found
         options.close()
 
-    def _red(self, queue: Queue, command: Command) -> None:
-        options = Options(command, self._account)
-        low, high, limit = options.size("min"), options.size("max"), options.size("limit")
-        if limit is None:
-            self._account.find("W04", command.line, "red without a limit, which tc refuses")
-        if high is None and (low is not None or limit is not None):
-            number = 3 * low.number if low is not None else limit.number / 4 if limit is not None else 0.0
-            high = Quantity(number, Unit.BYTES, command.line, How.DEFAULT, text="max = 3 min, or limit / 4")
-        if low is None and high is not None:
-            number = float(int(high.number / 3))
-            low = Quantity(number, Unit.BYTES, command.line, How.DEFAULT, text="min = max / 3")
-        queue.limit = limit
-        curve = self._parameters(queue, command, options, low, high)
-        if curve is not None:
-            queue.curves = [Drop(Selector("all"), curve)]
-        queue.ecn = self._ecn(queue, options, command)
-        queue.adaptive = options.flag("adaptive") or options.flag("adaptative")
-        options.skip("Scell_log")
-        options.close()
-
-    def _ecn(self, queue: Queue, options: Options, command: Command) -> Ecn:
-        ecn, hard, nodrop = options.flag("ecn"), options.flag("harddrop"), options.flag("nodrop")
-        queue.ecn_line = command.line
-        if not ecn:
-            for name in [name for name, given in (("harddrop", hard), ("nodrop", nodrop)) if given]:
-                text = f"{queue.name}: `{name}` has no effect without `ecn`"
-                self._account.find("W17", command.line, text)
-            return Ecn.OFF
-        if nodrop:
-            return Ecn.ONLY_BELOW_MAX if hard else Ecn.ONLY
-        return Ecn.BELOW_MAX if hard else Ecn.ALWAYS
-
-    def _parameters(
-        self, queue: Queue, command: Command, options: Options, low: Quantity | None, high: Quantity | None
-    ) -> Curve | None:
-        """The curve and the average of red, or of a virtual queue of gred."""
-        avpkt, burst = options.size("avpkt"), options.number("burst")
-        ewma, bandwidth = options.number("ewma"), options.rate("bandwidth")
-        given = options.text("probability")
-        most = RED_PROBABILITY if given is None else tc_units.probability(given)
-        if given is None:
-            text = f"{queue.name}: probability not configured; {RED_PROBABILITY} is tc's default"
-            self._account.find("W04", command.line, text)
-        if most is None or low is None or high is None or low.number > high.number:
-            self._account.find(
-                "W13", command.line, f"{queue.name}: min, max or probability is missing or wrong"
-            )
-            return None
-        if bandwidth is None and ewma is None:
-            text = f"{queue.name}: no `bandwidth`: idle time is at 10 Mbit/s; here at the queue's rate"
-            self._account.find("W02", command.line, text)
-        if bandwidth is not None:
-            text = f"{queue.name}: `{bandwidth.text}`: idle time is at that rate; here at the queue's rate"
-            self._account.find("W02", command.line, text)
-        if avpkt is not None:
-            queue.mean_packet = avpkt
-        self._wlog(queue, command, low, high, avpkt, burst, ewma)
-        how = How.CONFIGURED if given is not None else How.DEFAULT
-        return Curve.ramp(low, high, most, command.line, how)
-
-    def _wlog(
-        self,
-        queue: Queue,
-        command: Command,
-        low: Quantity,
-        high: Quantity,
-        avpkt: Quantity | None,
-        burst: float | None,
-        ewma: float | None,
-    ) -> None:
-        line = command.line
-        if ewma is not None:
-            queue.average = Average(
-                2.0 ** -min(ewma, 31), line, How.CONFIGURED, f"Wlog {ewma:.0f}, from ewma"
-            )
-            return
-        if avpkt is None:
-            text = (
-                f"{queue.name}: no `avpkt`, so the averaging weight is not known (tc -j -d shows it as ewma)"
-            )
-            self._account.find("W02", line, text)
-            return
-        count = int(burst) if burst is not None else int((2 * low.number + high.number) / (3 * avpkt.number))
-        exponent = tc_units.wlog(low.number, min(count, 100_000), avpkt.number)
-        if exponent is None:
-            text = (
-                f"{queue.name}: burst {count} is too small for min {low.number:.0f}: tc refuses the command"
-            )
-            self._account.find("W17", line, text)
-            return
-        how = How.CONFIGURED if burst is not None else How.DEFAULT
-        said = f"Wlog {exponent}, from burst {count} and avpkt {avpkt.number:.0f}"
-        queue.average = Average(2.0**-exponent, line, how, said)
-        if burst is None:
-            self._account.find("W02", line, f"{queue.name}: burst not configured; {count}, tc's default")
-        if exponent >= SLOW_AVERAGE:
-            self._account.find(
-                "W16", line, f"{queue.name}: Wlog {exponent}: tc warns that the burst is large"
-            )
-        if int(high.number).bit_length() + exponent >= 32:
-            self._account.find(
-                "W17", line, f"{queue.name}: the kernel refuses max {high.number:.0f} with Wlog {exponent}"
-            )
-
-    # gred
-
-    def _gred(
-        self, queue: Queue, setup: Command, changes: list[Command], virtual: dict[int, frozenset[int]]
-    ) -> None:
-        options = Options(setup, self._account)
-        options.flag("setup")
-        vqs = int(options.number("vqs") or options.number("DPs") or 0)
-        default = int(options.number("default") or 0)
-        grio = options.flag("grio")
-        whole = options.size("limit")
-        table_ecn = self._ecn(queue, options, setup)
-        options.close()
-        if not 1 <= vqs <= MOST_VQS:
-            self._account.find("W16", setup.line, f"gred: 1 to {MOST_VQS} virtual queues, not {vqs}")
-        found: dict[int, VirtualQueue] = {}
-        for change in changes:
-            given = Options(change, self._account)
-            number = given.number("vq")
-            number = number if number is not None else given.number("DP")
-            if number is None or number >= max(vqs, 1):
-                self._account.find(
-                    "W13", change.line, "gred: a virtual queue beyond those of `setup`; left out"
-                )
-                continue
-            one = Queue(f"vq {int(number)}", change.line)
-            low, high, limit = given.size("min"), given.size("max"), given.size("limit")
-            curve = self._parameters(one, change, given, low, high)
-            prio = given.number("prio")
-            prio = prio if prio is not None else given.number("priority")
-            ecn = self._ecn(one, given, change)
-            given.close()
-            queue.mean_packet = queue.mean_packet or one.mean_packet
-            if curve is not None:
-                own = ecn if ecn is not Ecn.OFF else table_ecn
-                found[int(number)] = VirtualQueue(curve, limit, prio or 0.0, one.average, own)
-        modes = {entry.ecn for entry in found.values()}
-        queue.ecn = next(iter(modes)) if len(modes) == 1 else Ecn.OFF
-        if not found:
-            self._account.find("W17", setup.line, "gred without virtual queues: a plain FIFO up to its limit")
-            queue.limit = whole
-            return
-        self._virtual_queues(queue, setup, found, default, virtual, whole, grio=grio)
-
-    def _virtual_queues(
-        self,
-        queue: Queue,
-        setup: Command,
-        found: dict[int, VirtualQueue],
-        default: int,
-        virtual: dict[int, frozenset[int]],
-        whole: Quantity | None,
-        *,
-        grio: bool,
-    ) -> None:
-        # `prio 0` or none: that of the default virtual queue, else 8.
-        fallback = (found[default].prio if default in found else 0.0) or 8.0
-        prios = {number: entry.prio or fallback for number, entry in found.items()}
-        averages = [entry.average for entry in found.values() if entry.average is not None]
-        weights = {average.weight for average in averages}
-        if len(weights) > 1:
-            text = "gred: virtual queues with different Wlog: shared averages are off by powers of 2"
-            self._account.find("W17", max(entry.curve.line for entry in found.values()), text)
-        queue.average = averages[0] if averages else None
-        limits = [entry.limit for entry in found.values() if entry.limit is not None]
-        queue.limit = max(limits, key=lambda q: q.number) if limits else whole
-        if whole is not None and queue.limit is not None and whole.number < queue.limit.number:
-            queue.limit = whole
-        distinct = len(set(prios.values())) == len(prios)
-        if not virtual and len(found) > 1:
-            text = "gred: no filter sets tc_index, so which packets are of which virtual queue is not known"
-            self._account.find("W14", setup.line, f"{text}; the most lenient is green here")
-        if grio and distinct and len(found) == 2 and queue.limit is not None:
-            self._rio(queue, found, prios)
-            return
-        if not grio:
-            text = "gred without grio: each virtual queue has its own average; here one over all packets"
-            self._account.find("W06", setup.line, text)
-        elif distinct and len(found) > 2:
-            text = "gred in RIO mode: each virtual queue is judged by itself and those before it"
-            self._account.find("W06", setup.line, f"{text}; here one average over all packets")
-        # A packet without a filter has tc_index 0; the default is for numbers that no virtual queue has.
-        rest = 0 if 0 in found else default
-        for number, entry in sorted(
-            found.items(), key=lambda item: (bool(virtual) and item[0] == rest, item[0])
-        ):
-            codes: frozenset[int] | None = virtual.get(number) or frozenset({_stand_in(number)})
-            if virtual and number == rest:
-                codes = None
-            limit = entry.limit
-            if limit is not None and queue.limit is not None and limit.number >= queue.limit.number:
-                limit = None  # the queue's acts first, or is the same
-            queue.curves.append(Drop(Selector(f"vq {number}", codes), entry.curve, limit, entry.ecn))
-        if not virtual:  # no codepoints are known: colors by leniency
-            order = sorted(
-                queue.curves, key=lambda d: (-d.curve.points[-1][0].number, -d.curve.points[0][0].number)
-            )
-            names = ("green", "yellow", "red")
-            if len(order) <= len(names):
-                queue.colors_assumed = True
-                queue.curves = [
-                    replace(d, selector=Selector(d.selector.label, None, names[i]))  # type: ignore[arg-type]
-                    for i, d in enumerate(order)
-                ]
-
-    def _rio(self, queue: Queue, found: dict[int, VirtualQueue], prios: dict[int, float]) -> None:
-        first, second = sorted(found, key=lambda number: prios[number])
-
-        def text(number: int) -> str:
-            (low, _), (high, most) = found[number].curve.points
-            most_text = units.plain(most, 6)
-            return quoted(f"{units.bytes_text(low.number)}/{units.bytes_text(high.number)}/{most_text}")
-
-        limit = queue.limit
-        average = found[first].average
-        weight = 1.0 if average is None or average.weight is None else average.weight
-        shown = units.plain(weight, 12)
-        keys = [
-            ("in", text(first), found[first].curve.line),
-            ("total", text(second), found[second].curve.line),
-            ("averages", '"own-class"', queue.line),
-            ("limit", quoted(units.bytes_text(limit.number if limit else 1.0)), limit.line if limit else 0),
-            ("weight", shown if "." in shown else f"{shown}.0", found[first].curve.line),
-            ("wait", "false", queue.line),
-            ("scale-by-size", "false", queue.line),
-        ]
-        if queue.ecn is not Ecn.OFF:
-            keys.append(("ecn", ECN_VALUES[queue.ecn], queue.ecn_line))
-        elif any(entry.ecn is not Ecn.OFF for entry in found.values()):
-            said = "gred in RIO mode: ECN of one virtual queue only; here packets of both are dropped"
-            self._account.find("W08", queue.ecn_line, said)
-        if queue.mean_packet is not None:
-            keys.append(
-                ("mean-packet", quoted(units.bytes_text(queue.mean_packet.number)), queue.mean_packet.line)
-            )
-        queue.block = Block("aqm", "rio", tuple(keys), queue.line)
-        said = "gred in RIO mode: the kernel adds averages of virtual queues; here one is of all packets"
-        self._account.find("W06", queue.line, said)
-
     # Blocks that perhop has
 
     def _modern(self, queue: Queue, command: Command) -> None:
@@ -757,8 +323,3 @@ class Leaves:
         for flag, word in (("drop_on_overload", "drop"), ("overflow", "overflow")):
             if options.flag(flag):
                 keys.append(("overload", quoted(word), line))
-
-
-def _stand_in(number: int) -> int:
-    """A codepoint of local use for a virtual queue without one."""
-    return 4 * number + 3

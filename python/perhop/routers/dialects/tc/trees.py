@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.dialects.tc.qdiscs import Options
+from perhop.routers.dialects.tc.options import Options
 from perhop.routers.linux import hfsc
 from perhop.routers.linux import quantities as tc_units
 from perhop.routers.model import How, Quantity, Rate, RateUnit, TreeClass

@@ -1,0 +1,402 @@
+"""The ports of Cisco's systems: what class maps match, and the queues of policies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from perhop.errors import PerhopError
+from perhop.routers import units
+from perhop.routers.dialects.cisco.classes import GROUPS, PolicyClass
+from perhop.routers.model import ALL_CODEPOINTS, Match, Port, Queue
+from perhop.routers.source import Finding
+
+if TYPE_CHECKING:
+    from perhop.routers.dialects.cisco.classes import Flavour
+    from perhop.routers.model import Rate
+    from perhop.routers.source import Account
+
+CLASS_DEFAULT = "class-default"
+DEEPEST = 8
+"""Class maps within class maps, and policies within policies."""
+MOST_QUEUES = 20_000
+"""Queues of all interfaces: policies that hold others several times make many of a few lines."""
+
+
+@dataclass(slots=True)
+class Condition:
+    """A `match` line: the codepoints that fulfill it, or a class map, or something else."""
+
+    line: int
+    text: str
+    codepoints: frozenset[int] | None = None
+    class_map: str = ""
+    groups: tuple[str, frozenset[int]] | None = None
+    """Of packets that policies of arriving packets put there: `qos-group` or `traffic-class`, and which."""
+    negated: bool = False
+
+
+@dataclass(slots=True)
+class ClassMap:
+    """A class map."""
+
+    name: str
+    line: int
+    any: bool = False
+    conditions: list[Condition] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Group:
+    """The arriving packets that have a group: codepoints, other conditions, and the lines that say so."""
+
+    matches: list[Match] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Policy:
+    """A policy map."""
+
+    name: str
+    line: int
+    classes: list[PolicyClass] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Interface:
+    """An interface with the policies attached to it."""
+
+    name: str
+    line: int
+    bandwidth: Rate | None = None
+    speed: Rate | None = None
+    policies: list[tuple[Literal["input", "output"], str, int]] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The class maps, policy maps and interfaces of a configuration, by name."""
+
+    class_maps: dict[str, ClassMap]
+    policies: dict[str, Policy]
+    interfaces: dict[str, Interface]
+
+
+class Ports:
+    """Makes the ports of a configuration that has been read."""
+
+    def __init__(self, tables: Tables, account: Account, flavour: Flavour) -> None:
+        """Findings go to the account."""
+        self._class_maps = tables.class_maps
+        self._policies = tables.policies
+        self._interfaces = tables.interfaces
+        self._account = account
+        self._flavour = flavour
+        self._found: dict[str, tuple[Match, set[int]]] = {}
+        """What class maps take that others name."""
+        self._looking: set[str] = set()
+        """Class maps that are being looked at, as one within another."""
+        self._reached: dict[str, set[str]] = {}
+        """Policies within each, by name."""
+        self._queues = 0
+        self._classified: dict[str, dict[int, Group]] = {}
+        """By what is set and its number."""
+
+    def ports(self) -> list[Port]:
+        """The ports with policies; a policy that is not attached is a port of its own name."""
+        ports: list[Port] = []
+        attached: set[str] = set()
+        for interface in self._interfaces.values():
+            for direction, name, line in interface.policies:
+                policy = self._policies.get(name)
+                if policy is None:
+                    self._account.find("W15", line, f"policy map {name} is not defined")
+                    continue
+                attached |= self._names(policy)
+                if direction == "input" and not self._has_meters(policy):
+                    continue
+                others = [other for way, other, _ in interface.policies if way == "output" and other != name]
+                if direction == "output" and others and not any(entry.acts for entry in policy.classes):
+                    self._account.ignore(line, "a policy that only marks; marking is not simulated")
+                    continue
+                rate, speed = interface.bandwidth or interface.speed, interface.speed
+                port = Port(interface.name, interface.line, direction, rate=rate)
+                if rate is not speed and rate is not None and speed is not None:
+                    text = f"`{speed.text}` has no effect here beside `{rate.text}`"
+                    self._account.find("W13", speed.line, text)
+                port.lines |= interface.lines
+                self._fill(port, policy)
+                ports.append(port)
+        for policy in self._policies.values():
+            if policy.name not in attached and policy.classes:
+                self._account.find(
+                    "W15", policy.line, f"policy map {policy.name} is attached to no interface"
+                )
+                port = Port(policy.name, policy.line, attached=False)
+                self._fill(port, policy)
+                ports.append(port)
+        # Policies within policies that are attached come with these.
+        inner = {name for policy in self._policies.values() for name in self._names(policy) - {policy.name}}
+        return [port for port in ports if port.name not in inner or port.name in self._interfaces]
+
+    def _has_meters(self, policy: Policy) -> bool:
+        """Whether classes of a policy, or of those within it, police."""
+        return any(
+            entry.queue.meters for name in self._names(policy) for entry in self._policies[name].classes
+        )
+
+    def _names(self, policy: Policy) -> set[str]:
+        """The names of a policy and of those within it."""
+        if policy.name not in self._reached:
+            found = new = {policy.name}
+            for _ in range(DEEPEST):
+                new = {entry.child for name in new for entry in self._policies[name].classes} - found
+                new &= self._policies.keys()
+                found = found | new
+            self._reached[policy.name] = found
+        return self._reached[policy.name]
+
+    def _fill(self, port: Port, policy: Policy, depth: int = 0) -> None:
+        """Give a port the queues of a policy; a parent that only shapes is the port's shaper."""
+        port.lines |= policy.lines
+        port.default_name = "class-default"
+        parents = [entry for entry in policy.classes if entry.child]
+        if len(policy.classes) == 1 and parents and depth < DEEPEST:
+            (parent,) = parents
+            child = self._policies.get(parent.child)
+            if child is None:
+                text = f"policy map {parent.child} is not defined"
+                self._account.find("W15", parent.child_line, text)
+            else:
+                port.lines |= parent.lines
+                self._match_of(port, parent)
+                given = parent.queue
+                for value in (given.guarantee, given.share, given.limit, given.cap and given.cap.rate):
+                    if value is not None:
+                        self._account.ignore(value.line, "without effect in a class that holds a policy")
+                for found in parent.findings.values():
+                    port.findings += found
+                ceiling = parent.queue.ceiling
+                if ceiling is not None and port.shaper is not None:
+                    text = f"a shaper within a shaper: only `{ceiling.text}` is simulated"
+                    self._account.find("W06", ceiling.line, text)
+                if ceiling is not None:
+                    port.shaper, port.shaper_burst = ceiling, parent.shape_burst
+                for meter in parent.queue.meters:
+                    port.meters.append((Match(None), f"{parent.queue.name} of {policy.name}", meter))
+                self._fill(port, child, depth + 1)
+                return
+        for entry in sorted(policy.classes, key=self._is_last):
+            port.lines |= entry.lines
+            for found in entry.findings.values():
+                port.findings += found
+            queue = replace(entry.queue, curves=list(entry.queue.curves), meters=list(entry.queue.meters))
+            queue.match = self._match_of(port, entry)
+            if entry.child:
+                self._within(port, entry, queue, depth)
+            if port.direction == "input":
+                port.meters += [(queue.match, queue.name, meter) for meter in queue.meters]
+                if not queue.meters:
+                    text = f"class {queue.name}: no meter; without effect on input"
+                    port.findings.append(Finding(entry.queue.line, "W13", text))
+                continue
+            if not queue.within:
+                self._flavour.defaults(entry, queue, self._account)
+            port.queues.append(queue)
+            self._count(policy, entry)
+        self._unheld(port, policy)
+        last = any(q.match.codepoints is None and not q.match.unknown for q in port.queues)
+        if port.direction == "output" and not last:
+            rest = Queue("class-default", 0)
+            implicit = PolicyClass(rest, place=policy.line)
+            self._flavour.defaults(implicit, rest, self._account)
+            port.queues.append(rest)
+
+    def _count(self, policy: Policy, entry: PolicyClass) -> None:
+        """Refuse a class that makes more queues than can be meant."""
+        self._queues += 1
+        if self._queues > MOST_QUEUES:
+            place = self._account.source.place(entry.queue.line)
+            raise PerhopError(
+                f"{place}: policy {policy.name}: with this class the policies of all interfaces, and those "
+                f"within them, have more than {MOST_QUEUES:,} queues"
+            )
+
+    def _is_last(self, entry: PolicyClass) -> bool:
+        """Whether a class takes what others leave, wherever it is listed."""
+        return entry.queue.name == CLASS_DEFAULT or self._flavour.group(entry.queue.name) == 0
+
+    def _unheld(self, port: Port, policy: Policy) -> None:
+        """Report groups of packets for which a policy of system-defined classes has none."""
+        groups = [self._flavour.group(entry.queue.name) for entry in policy.classes]
+        if port.direction == "input" or all(group is None for group in groups):
+            return
+        for number, group in self._classified.get(GROUPS[0], {}).items():
+            match = Match.either(group.matches, policy.line)
+            if number not in groups and number and match.most:
+                names = ", ".join(map(str, units.shown_codepoints(match.sure))) or "packets"
+                text = f"qos-group {number} has no class in policy {policy.name}: its {names} join the others"
+                self._account.find("W06", policy.line, text)
+
+    def _within(self, port: Port, entry: PolicyClass, queue: Queue, depth: int) -> None:
+        """Give a class of several the queues of the policy within it."""
+        child = self._policies.get(entry.child)
+        if child is None:
+            text = f"policy map {entry.child} is not defined"
+            self._account.find("W15", entry.child_line, text)
+            return
+        if depth >= DEEPEST or queue.level is not None or port.direction == "input":
+            why = "a strict class" if queue.level is not None else "this class"
+            text = f"policy {entry.child} within class {queue.name}: a policy within {why} is not simulated"
+            self._account.find("W06", entry.child_line, f"{text}; its packets share one queue")
+            return
+        inner = Port(queue.name, entry.child_line)
+        self._fill(inner, child, depth + 1)
+        port.lines |= inner.lines
+        port.meters += inner.meters
+        port.findings += inner.findings
+        queue.within = inner.queues
+        if inner.shaper is not None and queue.ceiling is None:
+            queue.ceiling, queue.ceiling_burst = inner.shaper, inner.shaper_burst
+        elif inner.shaper is not None and queue.ceiling is not None:
+            text = f"a shaper within a shaper: only `{queue.ceiling.text}` is simulated"
+            self._account.find("W06", inner.shaper.line, text)
+
+    def _match_of(self, port: Port, entry: PolicyClass) -> Match:
+        name = entry.queue.name
+        if name == "class-default":
+            return Match(None, (), entry.queue.line)
+        class_map = self._class_maps.get(name)
+        if class_map is not None:
+            match, lines = self._matched(class_map)
+            port.lines |= lines
+            return match
+        group = self._flavour.group(name)
+        if group == 0:
+            port.lines |= self._grouped(GROUPS[0], frozenset({0}), (entry.queue.line, ""))[1]
+            return Match(None, (), entry.queue.line)
+        if group is not None:
+            return self._of_group(port, entry, group)
+        selectors = [drop.selector for drop in entry.queue.curves] + [one for one, _ in entry.queue.limits]
+        implied = frozenset(value for one in selectors for value in one.codepoints or ())
+        text = f"class map {name} is not defined"
+        if implied:
+            names = ", ".join(map(str, units.shown_codepoints(implied)))
+            self._account.find("W15", entry.queue.line, f"{text}: it takes {names}, for which it has curves")
+            return Match(implied, (), entry.queue.line)
+        self._account.find("W15", entry.queue.line, text)
+        return Match(None, ((entry.queue.line, f"class {name}"),), entry.queue.line)
+
+    def _of_group(self, port: Port, entry: PolicyClass, number: int) -> Match:
+        """What a system-defined class takes: the packets of its group."""
+        match, lines = self._grouped(
+            GROUPS[0], frozenset({number}), (entry.queue.line, f"qos-group {number}")
+        )
+        port.lines |= lines
+        share = entry.queue.share
+        if (
+            match.unknown
+            and match.codepoints is None
+            and share is not None
+            and share.number == 0
+            and not lines
+        ):
+            return Match(
+                frozenset(), (), entry.queue.line
+            )  # where nothing is said, no packet is of this group
+        return match
+
+    # Matches
+
+    def _matched(self, class_map: ClassMap, depth: int = 0) -> tuple[Match, set[int]]:
+        """What a class map takes, and the lines that say so."""
+        if class_map.name not in self._found:
+            self._looking.add(class_map.name)
+            self._found[class_map.name] = self._joined(class_map, depth)
+            self._looking.remove(class_map.name)
+        return self._found[class_map.name]
+
+    def _joined(self, class_map: ClassMap, depth: int) -> tuple[Match, set[int]]:
+        lines = set(class_map.lines)
+        matches: list[Match] = []
+        for condition in class_map.conditions:
+            found = Match(condition.codepoints)
+            if condition.codepoints is None:
+                found = Match(None, ((condition.line, condition.text),))
+            if condition.class_map:
+                inner = self._class_maps.get(condition.class_map)
+                if inner is None or inner.name in self._looking or depth >= DEEPEST:
+                    text = f"class map {condition.class_map} is not defined"
+                    self._account.find("W15", condition.line, text)
+                else:
+                    found, inner_lines = self._matched(inner, depth + 1)
+                    lines |= inner_lines
+            if condition.groups is not None:
+                found, inner_lines = self._grouped(*condition.groups, (condition.line, condition.text))
+                lines |= inner_lines
+            matches.append(found.others if condition.negated else found)
+        if not class_map.conditions:
+            text = f"class map {class_map.name} has no `match`: no packet fulfills it"
+            self._account.find("W14", class_map.line, text)
+            return Match(frozenset(), (), class_map.line), lines
+        place = class_map.conditions[0].line
+        match = Match.either(matches, place) if class_map.any else Match.every(matches, place)
+        if not match.most:
+            self._account.find("W14", place, f"class map {class_map.name}: no packet fulfills all its lines")
+        return match, lines
+
+    # Groups, which policies of arriving packets set and classes of departing ones match
+
+    def _grouped(self, kind: str, numbers: frozenset[int], said: tuple[int, str]) -> tuple[Match, set[int]]:
+        """The packets of a group, and the lines that say so."""
+        if kind not in self._classified:
+            self._classified[kind] = {}  # a class by group in a policy of arriving packets finds none
+            self._classified[kind] = self._classify(kind)
+        found = [group for number in numbers if (group := self._classified[kind].get(number)) is not None]
+        if not self._classified[kind]:
+            return Match(None, (said,)), set()
+        lines = set[int]().union(*(group.lines for group in found))
+        return Match.either([match for group in found for match in group.matches], said[0]), lines
+
+    def _classify(self, kind: str) -> dict[int, Group]:
+        """The groups of arriving packets; of policies that differ, the first one's."""
+        attached = [
+            (name, line)
+            for i in self._interfaces.values()
+            for way, name, line in i.policies
+            if way == "input"
+        ]
+        named = dict(attached) or {policy.name: policy.line for policy in self._policies.values()}
+        setting = [
+            policy
+            for name in named
+            if (policy := self._policies.get(name)) and any(kind in entry.groups for entry in policy.classes)
+        ]
+        if not setting:
+            return {}
+        for other in setting[1:]:
+            text = (
+                f"policies {setting[0].name} and {other.name} both set {kind}: here the first for all packets"
+            )
+            self._account.find("W14", other.line, text)
+        result: dict[int, Group] = {}
+        left = ALL_CODEPOINTS
+        scratch = Port("", 0)
+        for entry in sorted(setting[0].classes, key=lambda entry: entry.queue.name == CLASS_DEFAULT):
+            number, line = entry.groups.get(kind, (0, 0))
+            match = self._match_of(scratch, entry)
+            group = result.setdefault(number, Group())
+            group.lines |= {setting[0].line, line, *scratch.lines} | ({entry.queue.line} if line else set())
+            most = left & match.most
+            group.matches.append(Match.between(left & match.sure, most, match.unknown, line))
+            left = left - match.sure
+            scratch.lines = set()
+        result.setdefault(0, Group()).matches.append(Match(left))
+        for name, line in attached:
+            if name == setting[0].name:
+                result[0].lines.add(line)
+        return result
