@@ -11,6 +11,8 @@ from perhop.routers import units
 from perhop.routers.curves import COLORS, drop_precedence
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
     from perhop.routers.curves import Color
 
 DEFAULT_BURST_S = 0.2
@@ -234,6 +236,14 @@ class Remarks:
         off = f", off by {100 * (written / value - 1):+.2g} %" if value else ""
         self._add("rounded", place, f"{given} becomes {said}{off}")
 
+    def rate(self, place: str, key: str, bps: float, taken: Range) -> int:
+        """A rate in bit/s that a command takes."""
+        return self.fitted(place, f"{key} {units.plain(bps)} bit/s", bps, taken, "bit/s")
+
+    def bytes(self, place: str, key: str, value: float, taken: Range) -> int:
+        """An amount in bytes that a command takes."""
+        return self.fitted(place, f"{key} {units.plain(value)} B", value, taken, "B")
+
     def fitted(self, place: str, given: str, value: float, taken: Range, unit: str) -> int:
         """A whole number that a command takes; a remark says what it was."""
         whole = int(taken.fitted(math.floor(value + 0.5)))
@@ -241,6 +251,24 @@ class Remarks:
         beyond = f", the {edge} that the command takes" if abs(whole - value) > 1 else ""
         self.rounded(place, given, value, whole, f"{whole} {unit}{beyond}")
         return whole
+
+
+def codepoints(ones: Iterable[QueueOut | MeterOut]) -> frozenset[int]:
+    """The codepoints of several queues or meters."""
+    return frozenset[int]().union(*(one.codepoints for one in ones))
+
+
+def unique(base: str, used: Container[str], most: int | None = None) -> str:
+    """A name that is not used in whatever case, with so many characters at most: `base`, `base-2` and so on.
+
+    >>> unique("VOICE", {"voice", "voice-2"}), unique("VOICE", {"voic"}, 4)
+    ('VOICE-3', 'VO-2')
+    """
+    name, number = base[:most], 2
+    while name.lower() in used:
+        end = f"-{number}"
+        name, number = (base if most is None else base[: most - len(end)]) + end, number + 1
+    return name
 
 
 def lost(queue: QueueOut, remarks: Remarks) -> None:

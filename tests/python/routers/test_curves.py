@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perhop.routers import curves, units
 from perhop.routers.curves import Ramp
-from perhop.routers.dialects.junos.reader import table
+from perhop.routers.dialects.junos.reader import interpolated
 from perhop.routers.model import How, Selector
 
 
@@ -95,6 +95,23 @@ def test_curves_that_are_no_ramps_keep_their_points() -> None:
     assert made([(50, 0.0), (60, 0.1), (80, 0.4)], "step") == (("step", (60, 0.1), (80, 0.4)), False)
     assert made([(50, 0.4), (80, 0.1)], "step") == (("step", (50, 0.4), (80, 0.4)), True)
     assert made([(0, 0), (100, 1)], "step") == (None, False)
+
+
+def table(profile: list[tuple[float, float]]) -> list[int]:
+    """The drop probability in percent of each fill from 0 to 100, as Junos makes it of `interpolate`.
+
+    Straight lines through the points, (0, 0) and (100, 100), in whole percents, truncated.
+    """
+    points = interpolated(profile)
+    result = []
+    for fill in range(101):
+        at = max(i for i, (x, _) in enumerate(points) if x <= fill)
+        if at == len(points) - 1:
+            result.append(int(points[-1][1]))
+            continue
+        (x0, y0), (x1, y1) = points[at], points[at + 1]
+        result.append(int(y0 + (y1 - y0) * (fill - x0) / (x1 - x0) + 1e-9))
+    return result
 
 
 def test_junos_samples_its_curves_in_whole_percents() -> None:

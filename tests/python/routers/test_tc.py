@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 from tests.python.routers.importing import buffer, of_file, of_text
 
 from perhop.errors import PerhopError
 from perhop.routers import Answers, Source, imported
-from perhop.routers.dialects.junos import reader as junos
 from perhop.routers.linux import quantities as tc_units
-
-
-@pytest.mark.parametrize("module", [tc_units, junos])
-def test_examples_of_the_documentation(module: object) -> None:
-    result = doctest.testmod(module)  # type: ignore[arg-type]
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 @pytest.mark.parametrize(

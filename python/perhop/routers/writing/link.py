@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.outgoing import Outgoing, QueueOut, rate, size
+from perhop.routers.outgoing import Outgoing, QueueOut, codepoints, rate, size
 from perhop.routers.writing.queues import as_flows, leaves, metered, policed, shaped, sharing
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def outgoing(
         return made
     _schedule(made, table["queue"], dialect, others)
     meters = metered(table.get("meters") or [], made.place, origin)
-    as_flows(made.queues, scenario, frozenset[int]().union(*(one.codepoints for one in meters)))
+    as_flows(made.queues, scenario, codepoints(meters))
     by_packets = {one.codepoints: one for one in made.queues}
     if any(meter.codepoints not in by_packets for meter in meters):
         made.meters = meters
@@ -98,10 +98,10 @@ def _schedule(made: Outgoing, queue: dict[str, Any], dialect: Dialect, others: I
         ahead = policed(queue["priority"], f"{path}.priority", origin)
         path += ".queue"
         kind, queue = _kind(queue["queue"])
-    taken = frozenset[int]().union(*(one.codepoints for one in ahead))
+    taken = codepoints(ahead)
     if kind == "htb" and dialect.flattens and _flat(queue, made.whole):
         ahead += shaped(queue, path, origin, taken)
-        taken = frozenset[int]().union(*(one.codepoints for one in ahead))
+        taken = codepoints(ahead)
         kind, queue = "wfq", {"queues": []}
     known = {"single", *(SIDE_BY_SIDE if ahead else dialect.schedulers - FLOW_QUEUES)}
     if kind not in known:

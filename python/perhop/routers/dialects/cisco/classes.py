@@ -2,73 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.dialects.cisco import quantities
 from perhop.routers.dialects.cisco.policers import Policer, action_name
+from perhop.routers.dialects.cisco.policies import GROUPS
 from perhop.routers.dialects.cisco.quantities import AMOUNTS, keyword
 from perhop.routers.dialects.cisco.thresholds import Thresholds, selector
-from perhop.routers.model import How, Meter, Quantity, Queue, Rate, RateUnit, Unit
+from perhop.routers.model import How, Meter, Quantity, Rate, RateUnit, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from perhop.routers.dialects.cisco.policies import Flavour, PolicyClass
     from perhop.routers.source import Account, Finding
 
-GROUPS = ("qos-group", "traffic-class")
-"""What a policy of arriving packets sets, for classes of departing ones to match."""
 REMAINING = {"percent": RateUnit.REMAINING_PERCENT, "ratio": RateUnit.WEIGHT}
 PACKETS = {"dscp", "precedence", "cos", "discard-class", "exp", "qos-group"}
 """Words before packets for which a limit is."""
 STRICT_BURST_S = 0.2
 """The implied burst of a priority class: 200 ms of its rate."""
-
-
-@dataclass(slots=True)
-class PolicyClass:
-    """A class of a policy map: its queue, and what belongs to no queue."""
-
-    queue: Queue
-    child: str = ""
-    child_line: int = 0
-    shape_burst: Quantity | None = None
-    random_detect: str = ""
-    """The kind of `random-detect`: `dscp`, `precedence` and so on; empty without it."""
-    random_detect_line: int = 0
-    findings: dict[int, list[Finding]] = field(default_factory=dict)
-    """What there is to say of policers, by their first line: actions on lines after it change it."""
-    groups: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """What it puts arriving packets into, `qos-group` or `traffic-class`: the number and the line."""
-    buffers: Quantity | None = None
-    """The part of the port's buffer that the class has."""
-    place: int = 0
-    """The line taken for a class without one."""
-    lines: set[int] = field(default_factory=set)
-
-    @property
-    def acts(self) -> bool:
-        """Whether it does more with its packets than to mark them."""
-        queue = self.queue
-        rates = (queue.guarantee, queue.share, queue.ceiling, queue.level, queue.cap)
-        held = queue.meters or queue.curves or queue.limits or self.random_detect or self.child
-        return any(value is not None for value in (*rates, queue.limit, self.buffers)) or bool(held)
-
-
-@dataclass(frozen=True, slots=True)
-class Flavour:
-    """What differs between Cisco's systems."""
-
-    name: str
-    packet_bytes: float | None
-    """Bytes of what thresholds call a packet; None: a packet."""
-    police_burst: Callable[[float], Quantity]
-    """The burst of a policer without one, from its rate in bit/s."""
-    defaults: Callable[[PolicyClass, Queue, Account], None]
-    """Fills in the system's defaults."""
-    group: Callable[[str], int | None]
-    """The qos-group of a class of the system's own, which has no class map."""
 
 
 class ClassReader:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.dialect import SHARING, Dialect
-from perhop.routers.dialects.cisco.classes import Flavour
+from perhop.routers.dialects.cisco.policies import Flavour
 from perhop.routers.dialects.cisco.reader import Reader
 from perhop.routers.dialects.cisco.writer import lines
 from perhop.routers.model import ALL_CODEPOINTS, Average, Curve, Drop, How, Quantity, Selector, Unit
 
 if TYPE_CHECKING:
-    from perhop.routers.dialects.cisco.classes import PolicyClass
+    from perhop.routers.dialects.cisco.policies import PolicyClass
     from perhop.routers.model import Port, Queue
     from perhop.routers.source import Account, Source
 

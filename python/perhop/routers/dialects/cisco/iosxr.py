@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perhop.routers.dialect import Dialect
-from perhop.routers.dialects.cisco.classes import Flavour
 from perhop.routers.dialects.cisco.ios import group
+from perhop.routers.dialects.cisco.policies import Flavour
 from perhop.routers.dialects.cisco.reader import Reader
 from perhop.routers.model import Average, How, Quantity, Unit
 
 if TYPE_CHECKING:
-    from perhop.routers.dialects.cisco.classes import PolicyClass
+    from perhop.routers.dialects.cisco.policies import PolicyClass
     from perhop.routers.model import Port, Queue
     from perhop.routers.source import Account, Source
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
 from perhop.routers import units
-from perhop.routers.dialects.cisco.classes import GROUPS, PolicyClass
+from perhop.routers.dialects.cisco.policies import GROUPS, Group, PolicyClass
 from perhop.routers.model import ALL_CODEPOINTS, Match, Port, Queue
 from perhop.routers.source import Finding
 
 if TYPE_CHECKING:
-    from perhop.routers.dialects.cisco.classes import Flavour
-    from perhop.routers.model import Rate
+    from perhop.routers.dialects.cisco.policies import ClassMap, Flavour, Policy, Tables
     from perhop.routers.source import Account
 
 CLASS_DEFAULT = "class-default"
@@ -21,69 +20,6 @@ DEEPEST = 8
 """Class maps within class maps, and policies within policies."""
 MOST_QUEUES = 20_000
 """Queues of all interfaces: policies that hold others several times make many of a few lines."""
-
-
-@dataclass(slots=True)
-class Condition:
-    """A `match` line: the codepoints that fulfill it, or a class map, or something else."""
-
-    line: int
-    text: str
-    codepoints: frozenset[int] | None = None
-    class_map: str = ""
-    groups: tuple[str, frozenset[int]] | None = None
-    """Of packets that policies of arriving packets put there: `qos-group` or `traffic-class`, and which."""
-    negated: bool = False
-
-
-@dataclass(slots=True)
-class ClassMap:
-    """A class map."""
-
-    name: str
-    line: int
-    any: bool = False
-    conditions: list[Condition] = field(default_factory=list)
-    lines: set[int] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class Group:
-    """The arriving packets that have a group: codepoints, other conditions, and the lines that say so."""
-
-    matches: list[Match] = field(default_factory=list)
-    lines: set[int] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class Policy:
-    """A policy map."""
-
-    name: str
-    line: int
-    classes: list[PolicyClass] = field(default_factory=list)
-    lines: set[int] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class Interface:
-    """An interface with the policies attached to it."""
-
-    name: str
-    line: int
-    bandwidth: Rate | None = None
-    speed: Rate | None = None
-    policies: list[tuple[Literal["input", "output"], str, int]] = field(default_factory=list)
-    lines: set[int] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The class maps, policy maps and interfaces of a configuration, by name."""
-
-    class_maps: dict[str, ClassMap]
-    policies: dict[str, Policy]
-    interfaces: dict[str, Interface]
 
 
 class Ports:

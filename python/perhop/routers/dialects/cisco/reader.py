@@ -9,14 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from perhop.routers import units
-from perhop.routers.dialects.cisco.classes import GROUPS, ClassReader, PolicyClass
-from perhop.routers.dialects.cisco.ports import ClassMap, Condition, Interface, Policy, Ports, Tables
+from perhop.routers.dialects.cisco.classes import ClassReader
+from perhop.routers.dialects.cisco.policies import (
+    GROUPS,
+    ClassMap,
+    Condition,
+    Interface,
+    Policy,
+    PolicyClass,
+    Tables,
+)
+from perhop.routers.dialects.cisco.ports import Ports
 from perhop.routers.dialects.cisco.quantities import keyword
 from perhop.routers.model import ALL_CODEPOINTS, How, Port, Queue, Rate, RateUnit
 from perhop.routers.syntax.cli import OTHER_LINES, about_queues, words_of
 
 if TYPE_CHECKING:
-    from perhop.routers.dialects.cisco.classes import Flavour
+    from perhop.routers.dialects.cisco.policies import Flavour
     from perhop.routers.source import Account, Source
 
 ENDS = {"exit", "end", "end-policy-map", "end-class-map", "exit-address-family", "root"}

@@ -9,7 +9,7 @@ from perhop.routers.dialects.cisco.quantities import AMOUNTS, amount
 from perhop.routers.model import Average, Curve, Drop, Ecn, How, Quantity, Selector, Unit
 
 if TYPE_CHECKING:
-    from perhop.routers.dialects.cisco.classes import Flavour, PolicyClass
+    from perhop.routers.dialects.cisco.policies import Flavour, PolicyClass
     from perhop.routers.source import Account
 
 

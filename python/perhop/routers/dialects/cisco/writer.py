@@ -7,25 +7,15 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from perhop.routers import units
-from perhop.routers.curves import COLORS
-from perhop.routers.dialects.cisco.ranges import OTHER_CODEPOINTS, RANGES
+from perhop.routers.dialects.cisco.queue_lines import QueueLines, dscp
+from perhop.routers.dialects.cisco.ranges import RANGES
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.outgoing import (
-    DEFAULT_BURST_S,
-    MARKERS,
-    depth,
-    lost,
-    rate,
-    size,
-    strict_classes,
-    takes,
-    thresholds,
-)
+from perhop.routers.outgoing import DEFAULT_BURST_S, MARKERS, codepoints, rate, size, strict_classes, unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from perhop.routers.outgoing import Depth, MeterOut, Outgoing, QueueOut, Range, Remarks
+    from perhop.routers.outgoing import MeterOut, Outgoing, QueueOut, Range, Remarks
 
 DEFAULT = "class-default"
 MOST_NAME = 40
@@ -37,14 +27,6 @@ MOST_LEVELS = 3
 VALUES_OF_A_MATCH = 8
 """Codepoints on one `match` line: IOS takes eight."""
 STRICT_LEVELS = 2
-DEFAULT_CURVE = "20 40 10"
-"""The device's own thresholds of codepoints beside class selectors, AF and EF."""
-WRITTEN = 1e-6
-"""Scenarios have max_p with so many digits."""
-NEUTRAL: dict[str, Any] = {
-    "gentle": False, "spare-short-queue": False, "adaptive": False, "drop-at": "tail",
-}  # fmt: skip
-"""Keys of RED and WRED without a command, and the value that needs none."""
 
 
 def lines(link: Outgoing, remarks: Remarks) -> list[str]:
@@ -56,6 +38,7 @@ class _Writer:
     def __init__(self, link: Outgoing, remarks: Remarks) -> None:
         self._link = link
         self._remarks = remarks
+        self._queues = QueueLines(remarks)
         self._names: dict[str, str] = {}
         """Names of classes by place in the scenario."""
         base = _word(link.name).upper()
@@ -117,7 +100,7 @@ class _Writer:
 
     def _held(self, queue: QueueOut, *, priority: bool) -> list[str]:
         """What a class says of its queue."""
-        lines = [*self._rule(queue, priority=priority), *self._policed(queue)]
+        lines = [*self._queues.lines(queue, priority=priority), *self._policed(queue)]
         return lines if queue.meter is None else [*lines, *self._police(queue.meter)]
 
     # Trees
@@ -182,18 +165,15 @@ class _Writer:
             elif leaves:
                 lines += self._held(leaves[0], priority=first[number])
             if name != DEFAULT:
-                codes = frozenset[int]().union(*(queue.codepoints for queue in leaves))
+                codes = codepoints(leaves)
                 above += _class_map(name, codes)
             bodies.append((rest, lines))
         return [line for _, lines in sorted(bodies, key=lambda item: item[0]) for line in lines]
 
     def _inner(self, place: str, name: str, *, rest: bool) -> str:
         """A word of its own for a class with others within it."""
-        base = _word(name)
-        word = DEFAULT if rest else _short(base)
-        number = 2
-        while not rest and word.lower() in {used.lower() for used in self._names.values()}:
-            word, number = _short(base, f"-{number}"), number + 1
+        used = {used.lower() for used in self._names.values()}
+        word = DEFAULT if rest else unique(_word(name), used, MOST_NAME)
         if word != name:
             self._remarks.differs(place, f"{name!r} is class {word} there")
         self._names[place] = word
@@ -201,9 +181,7 @@ class _Writer:
 
     def _policy(self, base: str) -> str:
         """A name of its own for a policy within another one."""
-        name, number = _short(base), 2
-        while name in self._policies:
-            name, number = _short(base, f"-{number}"), number + 1
+        name = unique(base, {used.lower() for used in self._policies}, MOST_NAME)
         self._policies.add(name)
         return name
 
@@ -221,11 +199,7 @@ class _Writer:
         if max(len(self._link.queues), len(self._link.meters)) > MOST_CLASSES:
             self._remarks.left_out(self._link.place, f"a policy of IOS has {MOST_CLASSES} classes")
         for one in classes:
-            base = _word(one.name)
-            name = DEFAULT if one.place in rest else _short(base)
-            number = 2
-            while one.place not in rest and name.lower() in used:
-                name, number = _short(base, f"-{number}"), number + 1
+            name = DEFAULT if one.place in rest else unique(_word(one.name), used, MOST_NAME)
             used.add(name.lower())
             if name != one.name:
                 self._remarks.differs(one.place, f"{one.name!r} is class {name} there")
@@ -233,7 +207,7 @@ class _Writer:
 
     def _takes_all_others(self, last: MeterOut) -> bool:
         """Whether the last meter takes what no other meter takes: it is of class-default."""
-        taken = frozenset[int]().union(*(one.codepoints for one in self._link.meters if one is not last))
+        taken = codepoints(one for one in self._link.meters if one is not last)
         return last.codepoints == ALL_CODEPOINTS - taken
 
     # Rates
@@ -251,13 +225,10 @@ class _Writer:
         return str(kbps)
 
     def _bps(self, place: str, key: str, bps: float, command: str) -> int:
-        return self._fitted(place, f"{key} {units.plain(bps)} bit/s", bps, command, "bit/s")
+        return self._remarks.rate(place, key, bps, RANGES[command])
 
     def _bytes(self, place: str, key: str, value: float, command: str) -> int:
-        return self._fitted(place, f"{key} {units.plain(value)} B", value, command, "B")
-
-    def _fitted(self, place: str, given: str, value: float, command: str, unit: str) -> int:
-        return self._remarks.fitted(place, given, value, RANGES[command], unit)
+        return self._remarks.bytes(place, key, value, RANGES[command])
 
     def _strict(self) -> list[QueueOut]:
         """The queues of strict priority; keys of schedulers that IOS has no words for are reported."""
@@ -352,7 +323,7 @@ class _Writer:
 
     def _shaped(self, place: str, key: str, bps: float, burst: float) -> str:
         given = f"burst {units.plain(burst)} B"
-        bits = self._fitted(place, given, burst * 8, "shape bc", "bits")
+        bits = self._remarks.fitted(place, given, burst * 8, RANGES["shape bc"], "bits")
         return f"shape average {self._bps(place, key, bps, 'shape')} {bits} 0"
 
     def _policed(self, queue: QueueOut) -> list[str]:
@@ -374,169 +345,6 @@ class _Writer:
         if link.shape:
             self._remarks.differs(f"{place}.rate", "--shape has no effect: the link has a shaper")
         return [f"  {self._shaped(place, 'rate', bps, burst)}"]
-
-    # Queues
-
-    def _rule(self, queue: QueueOut, *, priority: bool) -> list[str]:
-        rule = queue.rule
-        place = queue.rule_place
-        kind = rule.get("aqm")
-        result = []
-        limit = None if "limit" not in rule else depth(rule["limit"])
-        if limit is not None:
-            unit = "packets" if limit.packets else "bytes"
-            result.append(f"  queue-limit {self._amount(place, 'limit', limit, 'queue-limit')} {unit}")
-        if kind == "drop-tail":
-            return result
-        if kind not in {"red", "wred"} or "target-delay" in rule:
-            self._remarks.left_out(f"{place}.aqm", f"IOS cannot express {kind} as it is here")
-            return result
-        if priority:
-            text = "IOS refuses `random-detect` in a class with `priority`; its queue limit only is written"
-            self._remarks.left_out(f"{place}.aqm", text)
-            return result
-        for key, neutral in NEUTRAL.items():
-            if rule.get(key, neutral) != neutral:
-                self._remarks.left_out(f"{place}.{key}", f"IOS has no `{key}` in {kind}")
-        if rule.get("wait", True):
-            text = "how drops are spaced is the device's; import reads `wait = false`"
-            self._remarks.differs(f"{place}.wait", text)
-        self._by_size(rule, place)
-        curves = self._curves(queue, place)
-        result += self._limits(queue, place, limit)
-        if (
-            kind == "wred"
-            and not any(key in rule for key in COLORS)
-            and all("curve" not in profile for profile in rule.get("profiles", []))
-        ):
-            return result  # limits only
-        if kind == "wred":
-            lost(queue, self._remarks)
-        by_precedence, selectors = self._selectors(queue, place, curves)
-        result.append("  random-detect" if by_precedence else "  random-detect dscp-based")
-        result.append(f"  random-detect exponential-weighting-constant {self._exponent(place, rule)}")
-        missing = [name for name, key in selectors if key not in curves]
-        if missing:
-            text = f"no thresholds for {', '.join(missing[:3])}: the device has its own defaults for them"
-            self._remarks.left_out(place, text)
-        result += [f"  random-detect {name} {curves[key]}" for name, key in selectors if key in curves]
-        return [*result, *self._ecn(place, rule)]
-
-    def _selectors(
-        self, queue: QueueOut, place: str, curves: dict[str, str]
-    ) -> tuple[bool, list[tuple[str, str]]]:
-        """Which packets have lines, each with the key of its curve; whether they are precedences.
-
-        A class has lines for eight codepoints beside class selectors, AF and EF. Others have one by
-        precedence, if all of a precedence have the same curve; else those that flows have come first, and
-        those without a line have the device's own curve.
-        """
-        red = queue.rule["aqm"] == "red"
-        keys = {code: "thresholds" if red else _key(queue, code) for code in sorted(queue.codepoints)}
-        others = [code for code in keys if code not in units.SHOWN]
-        if len(others) > OTHER_CODEPOINTS:
-            kinds = {(code // 8, key) for code, key in keys.items()}
-            if len(kinds) == len({precedence for precedence, _ in kinds}):
-                return True, [(f"precedence {precedence}", key) for precedence, key in sorted(kinds)]
-            others = [code for code in others if curves.get(keys[code]) != DEFAULT_CURVE]
-            others.sort(key=lambda code: code not in queue.used)
-        lost_ones = others[OTHER_CODEPOINTS:]
-        if lost_ones:
-            text = (
-                f"has curves for {len(others)} codepoints beside class selectors, AF and EF; IOS takes lines "
-                f"for {OTHER_CODEPOINTS} of these in a class"
-            )
-            if queue.used & set(lost_ones):
-                self._remarks.left_out(place, text)
-            else:
-                said = f"{text}: the others keep the device's own thresholds; no flow here has them"
-                self._remarks.differs(place, said)
-        kept = {*units.SHOWN, *others[:OTHER_CODEPOINTS]}
-        return False, [(f"dscp {_dscp(code)}", key) for code, key in keys.items() if code in kept]
-
-    def _ecn(self, place: str, rule: dict[str, Any]) -> list[str]:
-        mode = rule.get("ecn", False)
-        for number, profile in enumerate(rule.get("profiles", [])):
-            if profile.get("ecn", mode) != mode:
-                text = "IOS marks packets of all codepoints of a class, or none"
-                self._remarks.left_out(f"{place}.profiles[{number}].ecn", text)
-        if mode in {"mark-only", "mark-only-below-max"}:
-            text = f"IOS drops packets that are not ECN-capable and cannot express {mode}"
-            self._remarks.left_out(f"{place}.ecn", text)
-            return []
-        if mode == "mark-above-max":
-            self._remarks.differs(f"{place}.ecn", "above max IOS drops ECN-capable packets, too")
-        return ["  random-detect ecn"] if mode else []
-
-    def _by_size(self, rule: dict[str, Any], place: str) -> None:
-        """With thresholds in bytes a packet's size has no part in its probability there."""
-        profiles = [profile.get("curve") for profile in rule.get("profiles", [])]
-        given = [rule.get(key) for key in ("thresholds", "green", "yellow", "red")] + profiles
-        if rule.get("scale-by-size", True) and any("B/" in text for text in given if text):
-            text = "IOS drops packets of all sizes with the same probability; import reads `false`"
-            self._remarks.differs(f"{place}.scale-by-size", text)
-
-    def _limits(self, queue: QueueOut, place: str, limit: Depth | None) -> list[str]:
-        """Limits of profiles, for each codepoint that has one."""
-        result = []
-        for code in sorted(queue.codepoints):
-            number = _profile(queue, code)
-            text = None if number is None else queue.rule["profiles"][number].get("limit")
-            if text is None or (limit is not None and depth(text) == limit):
-                continue
-            own = depth(text)
-            amount = self._amount(f"{place}.profiles[{number}]", "limit", own, "queue-limit")
-            unit = "packets" if own.packets else "bytes"
-            result.append(f"  queue-limit dscp {_dscp(code)} {amount} {unit}")
-        return result
-
-    def _curves(self, queue: QueueOut, place: str) -> dict[str, str]:
-        """The words of each drop curve, by color; red falls back to yellow, as it does in perhop."""
-        result = {}
-        for key in ("thresholds", "green", "yellow", "red"):
-            given = queue.rule.get(key)
-            if isinstance(given, str):
-                result[key] = self._curve(f"{place}.{key}", given)
-        if "yellow" in result:
-            result.setdefault("red", result["yellow"])
-        for number, profile in enumerate(queue.rule.get("profiles", [])):
-            where = f"{place}.profiles[{number}]"
-            if {"traffic-class", "service"} & set(profile.get("match", {})):
-                text = "only `dscp`, `precedence` and `color` can be exported; the profile is not"
-                self._remarks.left_out(f"{where}.match", text)
-            elif "curve" in profile:
-                result[str(number)] = self._curve(f"{where}.curve", profile["curve"])
-        return {key: words for key, words in result.items() if words}
-
-    def _curve(self, place: str, text: str) -> str:
-        if text.startswith(("interpolate", "segmented")):
-            self._remarks.left_out(place, "IOS has one segment, from min to max, and cannot express more")
-            return ""
-        curve = thresholds(text)
-        words = []
-        for key, value in (("min", curve.low), ("max", curve.high)):
-            unit = "" if value.packets else " bytes"
-            command = f"{key} {'packets' if value.packets else 'bytes'}"
-            words.append(f"{self._amount(place, key, value, command)}{unit}")
-        if curve.most <= 0:
-            self._remarks.left_out(place, "IOS writes max_p as 1/D and cannot express 0")
-            return " ".join(words)
-        denominator = int(RANGES["denominator"].fitted(math.floor(1 / curve.most + 0.5)))
-        said = f"1/{denominator}"
-        if abs(1 / denominator - curve.most) > WRITTEN:
-            self._remarks.rounded(place, f"max_p {curve.most:g}", curve.most, 1 / denominator, said)
-        return f"{' '.join(words)} {denominator}"
-
-    def _amount(self, place: str, key: str, value: Depth, command: str) -> int:
-        unit = "packets" if value.packets else "B"
-        return self._fitted(place, f"{key} {value.number:g} {unit}", value.number, command, unit)
-
-    def _exponent(self, place: str, rule: dict[str, Any]) -> int:
-        weight = float(rule["weight"])
-        exponent = int(RANGES["exponent"].fitted(math.floor(-math.log2(weight) + 0.5)))
-        said = f"2^-{exponent} = {2.0**-exponent:.4g}"
-        self._remarks.rounded(f"{place}.weight", f"{weight:g}", weight, 2.0**-exponent, said)
-        return exponent
 
     # Meters
 
@@ -574,20 +382,7 @@ def _under(queue: QueueOut, place: str) -> bool:
     return queue.place == place or queue.place.startswith(f"{place}.")
 
 
-def _profile(queue: QueueOut, codepoint: int) -> int | None:
-    """The drop profile that acts on a codepoint, by number."""
-    profiles = queue.rule.get("profiles", [])
-    color = queue.color(codepoint)
-    return next((n for n, p in enumerate(profiles) if takes(p.get("match", {}), codepoint, color)), None)
-
-
-def _key(queue: QueueOut, codepoint: int) -> str:
-    """The drop curve of a codepoint: the number of a profile, or a color."""
-    number = _profile(queue, codepoint)
-    return queue.color(codepoint) if number is None else str(number)
-
-
-def _short(base: str, end: str = "") -> str:
+def _short(base: str, end: str) -> str:
     """A name that is not longer than those of class maps and policy maps."""
     return base[: MOST_NAME - len(end)] + end
 
@@ -597,14 +392,8 @@ def _word(name: str) -> str:
     return re.sub(r"[^\w./:+-]", "-", name) or "unnamed"
 
 
-def _dscp(codepoint: int) -> str:
-    if codepoint == 0:
-        return "default"
-    return units.SHOWN.get(codepoint, str(codepoint)).lower()
-
-
 def _class_map(name: str, codepoints: Iterable[int]) -> list[str]:
-    listed = [_dscp(code) for code in sorted(codepoints)]
+    listed = [dscp(code) for code in sorted(codepoints)]
     rows = [listed[i : i + VALUES_OF_A_MATCH] for i in range(0, len(listed), VALUES_OF_A_MATCH)]
     return [f"class-map match-any {name}", *(f" match dscp {' '.join(row)}" for row in rows)]
 

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.dialects.junos.policers import Policers
-from perhop.routers.model import (
-    Quantity,
-    Rate,
-    RateUnit,
-    Unit,
-)
+from perhop.routers.model import Quantity, Rate, RateUnit, Unit
 from perhop.routers.syntax.statements import Statement, statements
 
 if TYPE_CHECKING:

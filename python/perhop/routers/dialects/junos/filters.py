@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perhop.routers import units
 from perhop.routers.dialects.junos.ranges import RANGES
 from perhop.routers.dialects.junos.words import Block, code_points, short, word
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.outgoing import MARKERS, MeterOut
+from perhop.routers.outgoing import MARKERS, MeterOut, codepoints, unique
 
 if TYPE_CHECKING:
     from perhop.routers.dialects.junos.words import Node
@@ -34,17 +33,14 @@ class _Filters:
         used = {"others"}
         meters = self._meters(link)
         for meter in meters:
-            base = name = word(meter.name)
-            number = 2
-            while name.lower() in used:
-                name, number = f"{base}-{number}", number + 1
+            name = unique(word(meter.name), used)
             used.add(name.lower())
             found = self._policer(meter, name)
             then: list[Node] = []
             if found is not None:
                 policers.append(found[0])
                 then = [found[1]]
-            others = frozenset[int]().union(*(one.codepoints for one in meters if one is not meter))
+            others = codepoints(one for one in meters if one is not meter)
             held: list[Node] = [Block("then", [*then, "accept"])]
             if not (meter is meters[-1] and meter.codepoints == ALL_CODEPOINTS - others):
                 held.insert(0, Block("from", [f"dscp {code_points(meter.codepoints)}"]))
@@ -60,7 +56,7 @@ class _Filters:
     def _meters(self, link: Outgoing) -> list[MeterOut]:
         """Every meter, also the policers of strict queues; one that takes all others is the last."""
         meters = [queue.meter for queue in link.queues if queue.meter is not None] + link.meters
-        taken = frozenset[int]().union(*(meter.codepoints for meter in meters))
+        taken = codepoints(meters)
         for queue in link.queues:
             if queue.strict and queue.cap is not None:
                 if queue.codepoints & taken:
@@ -109,12 +105,11 @@ class _Filters:
         return Block(f"three-color-policer {name}", inner), Block("three-color-policer", [f"{kind} {name}"])
 
     def _bps(self, place: str, key: str, bps: float) -> str:
-        whole = self._remarks.fitted(place, f"{key} {units.plain(bps)} bit/s", bps, RANGES["rate"], "bit/s")
+        whole = self._remarks.rate(place, key, bps, RANGES["rate"])
         if whole < SLOWEST:
             text = f"below {SLOWEST / 1000:g} kbit/s some platforms round coarsely"
             self._remarks.differs(f"{place}.{key}", text)
         return short(whole)
 
     def _bytes(self, place: str, key: str, value: float) -> str:
-        given = f"{key} {units.plain(value)} B"
-        return short(self._remarks.fitted(place, given, value, RANGES["burst"], "B"))
+        return short(self._remarks.bytes(place, key, value, RANGES["burst"]))

@@ -14,19 +14,7 @@ from perhop.routers.dialects.junos.definitions import (
     Scheduler,
 )
 from perhop.routers.dialects.junos.policers import by_class
-from perhop.routers.model import (
-    Average,
-    Curve,
-    Drop,
-    Ecn,
-    How,
-    Match,
-    Port,
-    Quantity,
-    Queue,
-    Selector,
-    Unit,
-)
+from perhop.routers.model import Average, Curve, Drop, Ecn, How, Match, Port, Quantity, Queue, Selector, Unit
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
@@ -41,26 +29,6 @@ DEFAULT_CLASSES = {
     0: "best-effort", 1: "expedited-forwarding", 2: "assured-forwarding", 3: "network-control",
 }  # fmt: skip
 """Junos's own forwarding classes by their queues."""
-
-
-def table(profile: list[tuple[float, float]]) -> list[int]:
-    """The drop probability in percent of each fill from 0 to 100, as Junos makes it of `interpolate`.
-
-    Straight lines through the points, (0, 0) and (100, 100), in whole percents, truncated.
-
-    >>> [table([(40, 8), (80, 30)])[fill] for fill in (20, 40, 50, 70, 95)]
-    [4, 8, 13, 24, 82]
-    """
-    points = interpolated(profile)
-    result = []
-    for fill in range(101):
-        at = max(i for i, (x, _) in enumerate(points) if x <= fill)
-        if at == len(points) - 1:
-            result.append(int(points[-1][1]))
-            continue
-        (x0, y0), (x1, y1) = points[at], points[at + 1]
-        result.append(int(y0 + (y1 - y0) * (fill - x0) / (x1 - x0) + 1e-9))
-    return result
 
 
 def interpolated(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

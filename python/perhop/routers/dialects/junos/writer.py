@@ -12,7 +12,7 @@ from perhop.routers.dialects.junos import fills as junos_fills
 from perhop.routers.dialects.junos.filters import filters
 from perhop.routers.dialects.junos.ranges import RANGES
 from perhop.routers.dialects.junos.words import Block, code_points, interface, short, text_lines, word
-from perhop.routers.outgoing import depth, lost, size
+from perhop.routers.outgoing import depth, lost, size, unique
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
@@ -93,10 +93,8 @@ class _Writer:
     def _name(self) -> None:
         used: set[str] = set()
         for queue in self._link.queues:
-            base = name = word(queue.name)
-            number = 2
-            while name.lower() in used or (name == REST and not queue.rest):
-                name, number = f"{base}-{number}", number + 1
+            base = word(queue.name)
+            name = unique(base, used if queue.rest or base != REST else {*used, REST})
             used.add(name.lower())
             if name != queue.name:
                 self._remarks.differs(queue.place, f"{queue.name!r} is forwarding class {name} there")
@@ -131,12 +129,10 @@ class _Writer:
     # Numbers
 
     def _bps(self, place: str, key: str, bps: float, command: str = "transmit-rate") -> str:
-        given = f"{key} {units.plain(bps)} bit/s"
-        return short(self._remarks.fitted(place, given, bps, RANGES[command], "bit/s"))
+        return short(self._remarks.rate(place, key, bps, RANGES[command]))
 
     def _bytes(self, place: str, key: str, value: float) -> str:
-        given = f"{key} {units.plain(value)} B"
-        return short(self._remarks.fitted(place, given, value, RANGES["burst-size"], "B"))
+        return short(self._remarks.bytes(place, key, value, RANGES["burst-size"]))
 
     def _percent(self, place: str, key: str, value: float, whole: int) -> str:
         """A part of something, as a whole percentage."""

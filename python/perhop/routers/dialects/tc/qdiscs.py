@@ -9,19 +9,7 @@ from perhop.routers.dialects.tc.options import Options
 from perhop.routers.dialects.tc.red import RED_PROBABILITY, Reds
 from perhop.routers.linux import cake
 from perhop.routers.linux import quantities as tc_units
-from perhop.routers.model import (
-    Average,
-    Block,
-    Curve,
-    Drop,
-    Ecn,
-    How,
-    Quantity,
-    Queue,
-    Rate,
-    Selector,
-    Unit,
-)
+from perhop.routers.model import Average, Block, Curve, Drop, Ecn, How, Quantity, Queue, Rate, Selector, Unit
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from perhop.routers.curves import COLORS
 from perhop.routers.dialects.tc.ranges import RANGES
 from perhop.routers.linux import quantities as tc_units
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.outgoing import MeterOut, depth, lost, nanoseconds, rate, size, thresholds
+from perhop.routers.outgoing import MeterOut, codepoints, depth, lost, nanoseconds, rate, size, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -99,7 +99,7 @@ class _Writer:
         """A policer for each meter; filters of all its codepoints share it by its index."""
         link = self._link
         meters = [queue.meter for queue in link.queues if queue.meter is not None] + link.meters
-        taken = frozenset[int]().union(*(meter.codepoints for meter in meters))
+        taken = codepoints(meters)
         for queue in link.queues:
             if queue.strict and queue.policed_always and not queue.codepoints & taken:
                 meters.insert(0, MeterOut.of_strict(queue))
@@ -108,7 +108,7 @@ class _Writer:
         passed = frozenset[int]()
         for index, meter in enumerate(meters, 1):
             action = self._policer(meter, index)
-            others = frozenset[int]().union(*(one.codepoints for one in meters if one is not meter))
+            others = codepoints(one for one in meters if one is not meter)
             if action is None:
                 passed |= meter.codepoints
                 continue
@@ -189,7 +189,7 @@ class _Writer:
         return f"{whole}bit"
 
     def _bytes(self, place: str, key: str, value: float) -> int:
-        return self._remarks.fitted(place, f"{key} {units.plain(value)} B", value, RANGES["size"], "B")
+        return self._remarks.bytes(place, key, value, RANGES["size"])
 
     def _depth(self, place: str, key: str, value: Depth, packet: float) -> int:
         """In bytes."""

@@ -10,18 +10,7 @@ from perhop.routers.dialects.vyos.policies import CURVES, IGNORED, Class, Polici
 from perhop.routers.dialects.vyos.queues import THRESHOLDS, Leaves
 from perhop.routers.dialects.vyos.values import TIMES, Values
 from perhop.routers.linux import hfsc
-from perhop.routers.model import (
-    How,
-    Match,
-    Meter,
-    Port,
-    Quantity,
-    Queue,
-    Rate,
-    RateUnit,
-    TreeClass,
-    Unit,
-)
+from perhop.routers.model import How, Match, Meter, Port, Quantity, Queue, Rate, RateUnit, TreeClass, Unit
 
 if TYPE_CHECKING:
     from perhop.routers.model import Action
