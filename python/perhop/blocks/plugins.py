@@ -240,7 +240,7 @@ def raised_itself(cause: BaseException) -> bool:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
     handler = signal.getsignal(signal.SIGINT)
-    if Path(code.co_filename).parent == _HERE or code is getattr(handler, "__code__", None):
+    if Path(code.co_filename).is_relative_to(_HERE) or code is getattr(handler, "__code__", None):
         return False
     return dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
@@ -266,7 +266,7 @@ def failed(
 def _last_place(cause: BaseException) -> str | None:
     """The last line of the user's own code that an error went through; one of perhop's says little."""
     frames = traceback.extract_tb(cause.__traceback__)
-    theirs = [frame for frame in frames if Path(frame.filename).parent != _HERE]
+    theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(_HERE)]
     last = next(reversed(theirs or frames), None)
     return None if last is None else f"{Path(last.filename).name}:{last.lineno}"
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import pickle
 import textwrap
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perhop import _engine
-from perhop.blocks import plugins
 from perhop.commands import terminal
 from perhop.errors import PerhopError
 from perhop.files import inputs
 from perhop.plurals import counted
+from perhop.processes import interrupts
+
+if TYPE_CHECKING:
+    from perhop.blocks import plugins
+
 
 SEQUENCES = 200
 """Random sequences of calls: some seconds."""
@@ -51,7 +55,9 @@ def check_block(
       perhop check-block my-blue limit=20p freeze=1ms --plugin my_aqm
       perhop check-block my_meter:Bucket rate=1Mbps burst=20kB
       perhop check-block my_congestion:Aimd
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.blocks import plugins
     role, table = _completed(block, _given(parameters or []))
     cls = plugins.load(table["class"], role)
     shown = ", ".join(f"{key} = {json.dumps(value)}" for key, value in _parameters(table).items())
@@ -125,6 +131,8 @@ def _completed(block: str, parameters: dict[str, Any]) -> tuple[str, dict[str, A
     Raises:
         PerhopError: There is no such class, it is a built-in block, or a parameter is wrong.
     """
+    from perhop.blocks import plugins
+
     roles = [plugins.role_of(block)] if ":" in block else list(plugins.BASES)
     for role in roles:
         completed = plugins.complete(role, block, json.dumps(parameters))
@@ -142,11 +150,15 @@ def _completed(block: str, parameters: dict[str, Any]) -> tuple[str, dict[str, A
 
 def _parameters(table: dict[str, Any]) -> dict[str, Any]:
     """What the class is created with."""
+    from perhop.blocks import plugins
+
     said = plugins.load(table["class"], plugins.role_of(table["class"])).SAYS
     return {key: value for key, value in table.items() if key not in ("class", "source", *said)}
 
 
 def _kept(made: list[plugins.Block]) -> Check:
+    from perhop.blocks import plugins
+
     written = (
         f"{plugins.path_of(type(block))}: {text}" for block in made if (text := plugins.rewritten(block))
     )
@@ -154,6 +166,8 @@ def _kept(made: list[plugins.Block]) -> Check:
 
 
 def _round_trip(role: str, table: dict[str, Any]) -> Check:
+    from perhop.blocks import plugins
+
     again = plugins.complete(role, "python", json.dumps(table))
     return (
         "parameters are read as they are written",

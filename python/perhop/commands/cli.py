@@ -144,7 +144,7 @@ def root(
         terminal.say(f"perhop {_engine.version}")
         raise typer.Exit
     for module in plugin or ():
-        from perhop.blocks import plugins  # noqa: PLC0415 - most commands need none
+        from perhop.blocks import plugins
 
         plugins.register(module)
         terminal.always("--plugin", module)

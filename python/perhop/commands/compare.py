@@ -15,14 +15,12 @@ from perhop.commands.context import Results
 from perhop.errors import PerhopError, ScenarioError
 from perhop.plurals import counted
 from perhop.processes import interrupts
-from perhop.real_packets import equivalence, explain, laboratory, report
-from perhop.real_packets.comparing import LIVE_RUNS, SIMULATED_RUNS
-from perhop.runs import extent, simulate
-from perhop.scenario import reading
+from perhop.real_packets import LIVE_RUNS, SIMULATED_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from perhop.real_packets import explain, laboratory, report
     from perhop.real_packets.equivalence import Margin
     from perhop.real_packets.laboratory import LiveResult
     from perhop.runs.result import Result
@@ -101,7 +99,11 @@ def compare(
       perhop compare my.toml
       perhop compare rio.toml rio-plus-out.toml --runs 6
       perhop compare my.toml --margin 5% --explain --out results/compared
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.real_packets import equivalence, report
+        from perhop.runs import extent
+        from perhop.scenario import reading
     if len(scenarios) > 2:
         raise PerhopError(f"compare takes one or two scenarios, not {len(scenarios)}")
     wanted = equivalence.margins(margin or [])
@@ -163,6 +165,8 @@ class _Work:
         return f"{counted(sum(live), 'run')} on real packets, {seconds:.0f} s in all; {simulated}"
 
     def _live_runs(self, texts: Sequence[str], *, explained: bool) -> list[int]:
+        from perhop.real_packets import explain
+
         def ways(text: str) -> int:
             return 1 + sum(one.where == "live" for one, _ in explain.variations(text)) if explained else 1
 
@@ -172,6 +176,8 @@ class _Work:
         self, texts: Sequence[str], names: Sequence[str], wanted: Mapping[str, Margin], *, explained: bool
     ) -> report.Compared:
         """All of it."""
+        with interrupts.loading():
+            from perhop.real_packets import equivalence, explain, report
         live_runs = self._live_runs(texts, explained=explained)
         total = sum(int(living.seconds(text)) * runs for text, runs in zip(texts, live_runs, strict=True))
         self.announcement = self._announced(texts, live_runs)
@@ -188,6 +194,8 @@ class _Work:
 
     def _in_turn(self, texts: Sequence[str]) -> list[LiveResult]:
         """Every scenario on one seed, then on the next: what else the machine does meets all of them."""
+        from perhop.real_packets import laboratory
+
         made = [[self._live_run(text, self.seed + number) for text in texts] for number in range(self.runs)]
         return [
             laboratory.LiveResult(of[0].scenario, tuple(run for one in of for run in one.runs))
@@ -198,6 +206,8 @@ class _Work:
         return self._in_turn([text])[0]
 
     def _live_run(self, text: str, seed: int) -> LiveResult:
+        from perhop.real_packets import laboratory
+
         real_time, device = self.manner
         try:
             return laboratory.run(
@@ -220,6 +230,8 @@ class _Work:
         self.step()
 
     def _simulate(self, text: str) -> Result:
+        from perhop.runs import simulate
+
         return simulate.run(json.loads(text), runs=self.sim_runs, seed=self.seed, jobs=self.jobs)
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from perhop.commands import terminal
 from perhop.files import outputs
-from perhop.runs import csv_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +43,8 @@ class Results:
         Raises:
             PerhopError: One of them cannot be written; the message names the option.
         """
+        from perhop.runs import csv_tables
+
         if out is not None:
             outputs.claim_directory(out)
         csv_tables.prepare(csv)
@@ -72,6 +73,8 @@ class Results:
             json_text: The results as JSON.
             frames: Further tables, by name.
         """
+        from perhop.runs import csv_tables
+
         csv_tables.write(self._csv, json_text, self.say, frames)
 
     def say_where(self, before: str = "\n") -> None:

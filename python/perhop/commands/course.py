@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perhop.commands import terminal
-from perhop.coursework import answers, bench, checking, lab
 from perhop.errors import PerhopError
 from perhop.files import filesystem
 from perhop.plurals import counted
-from perhop.show import table
+from perhop.processes import interrupts
 
 if TYPE_CHECKING:
     from perhop.coursework.checking import Checked
@@ -38,7 +37,10 @@ def list_labs(*, wide: terminal.Wide = False) -> None:
     \b
     Example:
       perhop course list
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.coursework import lab
+        from perhop.show import table
     rows = []
     for name in lab.shipped():
         one = lab.find(name)
@@ -71,7 +73,9 @@ def start(
     Examples:
       perhop course start red
       perhop course start red ~/labs/first
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.coursework import answers, lab
     chosen = lab.find(name)
     place = Path(chosen.name) if folder is None else folder
     texts = {file: _content(chosen.folder / file) for file in chosen.files}
@@ -110,7 +114,9 @@ def check(
     Examples:
       perhop course check red answers.toml
       perhop course check red */answers.toml
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.coursework import answers, bench, checking, lab
     chosen = lab.find(name)
     given = {file: answers.read(file, chosen) for file in files}
     runs = bench.Bench(chosen)
@@ -132,6 +138,8 @@ def check(
 
 
 def _say(chosen: Lab, checked: list[Checked]) -> None:
+    from perhop.show import table
+
     width = terminal.width(wide=False)
     terminal.say(table.prose(f"{chosen.title}: {counted(chosen.runs, 'run')} of each scenario", width))
     longest = max(len(found.question.key) for found in checked)

@@ -17,8 +17,7 @@ import typer
 from perhop import _engine, extras
 from perhop.commands import explore, terminal
 from perhop.errors import PerhopError
-from perhop.real_packets import laboratory
-from perhop.show import table
+from perhop.processes import interrupts
 
 SMALLEST = {
     "duration": "1s",
@@ -80,7 +79,9 @@ def doctor(
     Examples:
       perhop doctor
       perhop doctor --json | jq '.parts[] | select(.works | not)'
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.show import table
     parts = examine()
     if as_json:
         found = {"version": _engine.version, "python": platform.python_version(), "platform": sys.platform}
@@ -139,6 +140,8 @@ def _explorer() -> Part:
 
 
 def _live() -> Part:
+    from perhop.real_packets import laboratory
+
     try:
         lacks = laboratory.available()
     except PerhopError as error:

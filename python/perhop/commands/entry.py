@@ -22,11 +22,11 @@ def main() -> None:
         scarcity.prepare()
         try:
             if sys.argv[1:] == ["--version"]:
-                from perhop import _engine  # noqa: PLC0415
+                from perhop import _engine
 
                 sys.stdout.write(f"perhop {_engine.version}\n")
                 return
-            from perhop.commands import cli  # noqa: PLC0415 - Ctrl-C must be taken care of before
+            from perhop.commands import cli
         except (ImportError, MemoryError) as error:
             if isinstance(error, ImportError) and not scarcity.is_cause(error):
                 raise

@@ -68,7 +68,7 @@ def explore(
     Examples:
       perhop explore
       perhop explore my.toml
-    """  # noqa: D301
+    """
     if not is_built():
         raise PerhopError(f"this installation lacks the explorer; {REMEDY}")
     fragment = "" if scenario is None else link(inputs.read_text(scenario), scenario, seed)

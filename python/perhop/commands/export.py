@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop import routers
 from perhop.commands import terminal
 from perhop.commands.context import put
 from perhop.files import outputs
 from perhop.plurals import counted
-from perhop.scenario import reading
-from perhop.show import table
+from perhop.processes import interrupts
+
+if TYPE_CHECKING:
+    from perhop import routers
 
 
 def export(
@@ -68,7 +69,10 @@ def export(
       perhop export network.toml --link uplink --to junos --shape -o uplink.conf
       perhop export network.toml --link uplink --to tc --shape -o uplink.sh
       perhop export branch.toml --to perhop-router --devices eth1,eth0 -o out.toml
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop import routers
+        from perhop.scenario import reading
     where = outputs.prepare_file(output, "--output", reads=[scenario])
     json_path = None if json_file is None else outputs.prepare_file(json_file, reads=[scenario])
     done = routers.exported(
@@ -90,6 +94,8 @@ def export(
 
 def _report(done: routers.Exported, width: int | None) -> str:
     """What the lines do not say as the scenario does."""
+    from perhop.show import table
+
     naming = [table.prose(done.naming, width)] if done.naming else []
     if not done.remarks:
         return "\n".join([f"{done.link}, written for {done.dialect}: every value unchanged", *naming])

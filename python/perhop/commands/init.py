@@ -17,7 +17,7 @@ from perhop.commands import terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.files import filesystem
 from perhop.plurals import counted, lasting
-from perhop.show.numbers import exact
+from perhop.processes import interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -221,7 +221,9 @@ def init(
       perhop init --rate 1Gbps --rtt 10ms --users "1 download" --yes
       perhop init --rate "100 Mbit/s" --users "2 downloads, 3 calls" --yes
       perhop init --yes
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.show.numbers import exact
     if file.exists() or file.is_symlink():
         raise PerhopError(f"{file}: exists and is left as it is; name another file, or remove this one")
     link, up = _answer("--rate", "How fast is the link?", rate, "10Mbps", _rates, yes=yes)
@@ -452,6 +454,8 @@ def _delay(rtt: str) -> str:
     Raises:
         PerhopError: It is none.
     """
+    from perhop.show.numbers import exact
+
     try:
         return f"{exact(_engine.duration_ns(rtt) / 2e6)}ms"
     except ValueError as error:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import studies
-from perhop.blocks import catalogue, plugins
 from perhop.commands import terminal
 from perhop.errors import PerhopError
-from perhop.measures import catalog
 from perhop.plurals import counted
-from perhop.show import table
+from perhop.processes import interrupts
+
+if TYPE_CHECKING:
+    from perhop.blocks import catalogue
+
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -31,6 +32,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command("studies", short_help="Papers' tables and figures, and questions of our own.")
 def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
     """List what `perhop reproduce` reruns: the papers' tables and figures, then questions of our own."""
+    with interrupts.loading():
+        from perhop import studies
+        from perhop.show import table
     if as_json:
         entries = [
             {
@@ -103,6 +107,9 @@ def list_blocks(
 @app.command("measures", short_help="What is measured of runs, flows and links.")
 def list_measures(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
     """List what perhop measures: columns of data frames, metrics of sweeps, units and meanings."""
+    with interrupts.loading():
+        from perhop.measures import catalog
+        from perhop.show import table
     if as_json:
         entries = [
             {
@@ -134,6 +141,8 @@ def _chosen(names: list[str]) -> list[catalogue.Block]:
     Raises:
         PerhopError: There is no such block or class.
     """
+    from perhop.blocks import catalogue, plugins
+
     classes = [plugins.of_path(name) for name in names if ":" in name]
     names = [name for name in names if ":" not in name]
     if classes and not names:
@@ -153,6 +162,9 @@ def _chosen(names: list[str]) -> list[catalogue.Block]:
 
 def _overview(width: int | None) -> None:
     """All names by role and age."""
+    from perhop.blocks import catalogue, plugins
+    from perhop.show import table
+
     deep = max(map(len, catalogue.ERAS)) + 4
     for role, eras in catalogue.grouped().items():
         terminal.say(table.prose(f"{role}: {catalogue.ROLES[role]}", width, "", "  "))
@@ -170,6 +182,9 @@ def _overview(width: int | None) -> None:
 
 def _describe(block: catalogue.Block, width: int | None) -> None:
     """One block: what it does, where it comes from, what can be set."""
+    from perhop.blocks import catalogue
+    from perhop.show import table
+
     age = ", ".join(str(part) for part in (block["role"], block["era"], block["year"]) if part is not None)
     terminal.say(f"{block['name']}  ({age})")
     linux = catalogue.linux(block)

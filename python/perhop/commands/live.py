@@ -14,15 +14,11 @@ from perhop.commands import terminal
 from perhop.commands.context import Results
 from perhop.errors import PerhopError, ScenarioError
 from perhop.processes import interrupts
-from perhop.real_packets import laboratory, metrics
-from perhop.runs import summary
-from perhop.scenario import reading
-from perhop.show import table
-from perhop.show.numbers import measured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from perhop.real_packets import laboratory, metrics
     from perhop.real_packets.laboratory import LiveReport, LiveResult
 
 INVALID = 3
@@ -81,7 +77,11 @@ def live(
       perhop live my.toml
       perhop live my.toml --runs 4 --stats
       perhop live my.toml --metrics 127.0.0.1:9477
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.real_packets import metrics
+        from perhop.runs import summary
+        from perhop.scenario import reading
     first, wanted = terminal.seeds(seed, 1 if runs is None else runs)
     checked = reading.read(scenario, real_packets=True)
     terminal.warn(checked.notices)
@@ -109,7 +109,7 @@ def live(
             "live", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
         )
         with interrupts.deferred():
-            from perhop.runs import report_files  # noqa: PLC0415 - pictures load matplotlib
+            from perhop.runs import report_files
         report_files.write_run(out, result, shown, command)
     results.write_json(to_json(result) if results.in_json else "")
     results.say(shown.text(results.width))
@@ -129,6 +129,8 @@ def run(
     meter: metrics.RunningStatistics | None = None,
 ) -> LiveResult:
     """Run on real packets, with a bar of seconds on a terminal, or with `stats` a line each second."""
+    with interrupts.loading():
+        from perhop.real_packets import laboratory
     content = json.loads(canonical)
     printer = _Printer(content)
     total = max(1, int(runs * seconds(canonical)))
@@ -192,6 +194,8 @@ class _Printer:
 
 def to_json(result: LiveResult) -> str:
     """As `perhop run --json`, with the reports under `live`."""
+    from perhop.runs import summary
+
     content = json.loads(summary.to_json(result))
     content["live"] = [{"seed": report.seed, **report.findings} for report in result.reports]
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -199,6 +203,8 @@ def to_json(result: LiveResult) -> str:
 
 def report_text(result: LiveResult, width: int | None = None) -> str:
     """How well the machine kept up, a line for each run, and what a reader should know."""
+    from perhop.show import table
+
     rows = [_row(report) for report in result.reports]
     shown = table.records(rows, width, _LEFT_OUT_FIRST)
     return "\n".join(["", *shown, "", *(table.prose(text, width) for text in remarks(result))])
@@ -227,6 +233,8 @@ def remarks(result: LiveResult) -> list[str]:
 
 
 def _row(report: LiveReport) -> dict[str, str]:
+    from perhop.show.numbers import measured
+
     findings = report.findings
     late = findings["late_s"]
     return {

@@ -12,11 +12,8 @@ from perhop import extras
 from perhop.commands import kept, terminal
 from perhop.errors import PerhopError
 from perhop.files import outputs
-from perhop.planning import document, job
 from perhop.plurals import counted
 from perhop.processes import interrupts
-from perhop.runs import extent
-from perhop.sweeps.job import Workplace
 
 
 def plan(
@@ -60,7 +57,11 @@ def plan(
       perhop plan examples/plan/branch-office.toml
       perhop plan my.toml --out results/plan --export new.cfg
       perhop plan my.toml --runs 20 --json - | jq .now.growth
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.planning import document, job
+        from perhop.runs import extent
+        from perhop.sweeps.job import Workplace
     kept.installed(extras.STORE, backend=backend)
     if seed is not None:
         terminal.seeds(seed, 1)
@@ -94,7 +95,7 @@ def plan(
 
     def write(where: Path) -> None:
         with interrupts.deferred():
-            from perhop.planning import report  # noqa: PLC0415 - pictures load matplotlib
+            from perhop.planning import report
         report.write_plan(where, done, command, cores)
 
     results.conclude(done, write)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop.captures import replaying
 from perhop.commands import terminal
 from perhop.commands.context import Results
 from perhop.errors import PerhopError
@@ -118,7 +117,9 @@ def replay(
       perhop replay in.pcap --meter 'marker = "tsw", rate = "10Mbps"'
       perhop replay in.pcap --queue 'aqm = "codel"' --rate 100Mbps --to 60s
       perhop replay in.pcap office.toml --link access --packets out.parquet
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.captures import replaying
     if packets is not None and packets.suffix not in _FORMATS:
         raise PerhopError(f"--packets: {packets}: name a file that ends in .parquet or .csv")
     given = {"--meter": meter, "--queue": queue, "--match": match}

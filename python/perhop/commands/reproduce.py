@@ -7,24 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop import studies
 from perhop.commands import terminal
 from perhop.commands.context import Results
 from perhop.errors import PerhopError
 from perhop.files import outputs
 from perhop.plurals import counted
 from perhop.processes import interrupts
-from perhop.runs import extent
-from perhop.show import table
-from perhop.statistics import judging, multiplicity
-from perhop.stores import outcomes as stored
-from perhop.studies import reproduction, writer
-from perhop.studies.selection import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from perhop.stores.outcomes import DirectoryStore, RunStore
+    from perhop.studies import reproduction, writer
     from perhop.studies.reproduction import Counts, StudyOutcome
     from perhop.studies.study import Verdict
 
@@ -70,7 +64,12 @@ def reproduce(
       perhop reproduce
       perhop reproduce today --out results/today
       perhop reproduce kim-table1 --runs 40 --out results/table1
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.runs import extent
+        from perhop.show import table
+        from perhop.studies import reproduction, writer
+        from perhop.studies.selection import chosen
     wanted = chosen(names or (), everything=everything)
     most = max(study.default_runs for study in wanted) if runs is None else runs
     first, _ = terminal.seeds(seed, most)
@@ -121,6 +120,8 @@ def _reproduced(
     counts: reproduction.Counts,
 ) -> list[StudyOutcome]:
     """Do all runs; show each study when its pictures are drawn, while later studies still run."""
+    from perhop.studies import reproduction
+
     with terminal.progress("runs", len(planned.tasks)) as step:
 
         def show_drawn(*, wait: bool = False) -> None:
@@ -150,6 +151,8 @@ def _reproduced(
 
 
 def _store(out: Path) -> DirectoryStore:
+    from perhop.stores import outcomes as stored
+
     try:
         return stored.DirectoryStore(out / "runs", terminal.note)
     except OSError as error:
@@ -160,6 +163,8 @@ def _store(out: Path) -> DirectoryStore:
 
 def _show(outcome: StudyOutcome, say: Callable[[str], None], width: int | None) -> None:
     """A study's tables, notes and claims as text."""
+    from perhop.show import table
+
     study = outcome.study
     say("\n" + table.prose(f"{study.id}: {study.title}", width) + "\n" + table.prose(study.source, width))
     for shown in study.tables:
@@ -186,6 +191,8 @@ def _show(outcome: StudyOutcome, say: Callable[[str], None], width: int | None) 
 
 def _show_remarks(outcome: StudyOutcome, say: Callable[[str], None], width: int | None) -> None:
     """How far the study's tables are from what is printed, and which printed numbers cannot be right."""
+    from perhop.show import table
+
     for distance in outcome.distances:
         say("\n" + table.prose(f"Distance to the {distance.text}.", width))
     for note in outcome.study.notes:
@@ -194,6 +201,8 @@ def _show_remarks(outcome: StudyOutcome, say: Callable[[str], None], width: int 
 
 
 def _show_verdict(verdict: Verdict, say: Callable[[str], None], width: int | None) -> None:
+    from perhop.show import table
+
     state = verdict.state if verdict.claim.counted else f"{verdict.state} (not counted)"
     say(table.prose(f"{state}: {verdict.claim.text}", width, "  ", "    "))
     say(table.prose(verdict.judgement.evidence, width, "    "))
@@ -207,6 +216,11 @@ def _show_verdict(verdict: Verdict, say: Callable[[str], None], width: int | Non
 
 def _conclude(outcomes: Sequence[StudyOutcome], counts: Counts, results: Results) -> None:
     """Print a line for each paper, what was left out, and where everything is: the report, and JSON."""
+    from perhop import studies
+    from perhop.show import table
+    from perhop.statistics import judging, multiplicity
+    from perhop.studies import reproduction
+
     say, width, out = results.say, results.width, results.out
     assert out is not None
     say("")

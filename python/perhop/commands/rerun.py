@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop import rerunning
 from perhop.commands import terminal
 from perhop.plurals import counted
 from perhop.processes import interrupts
-from perhop.runs import extent, result
-from perhop.show import table
 
 if TYPE_CHECKING:
+    from perhop import rerunning
     from perhop.runs.result import Result
 
 MOST_SHOWN = 10
@@ -45,7 +43,11 @@ def rerun(
     Examples:
       perhop run my.toml --out results/my
       perhop rerun results/my/manifest.json
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop import rerunning
+        from perhop.runs import extent
+        from perhop.show import table
     threads = extent.workers(jobs)
     first = rerunning.read(manifest)
     terminal.warn(dict.fromkeys(notice for one in first.scenarios for notice in one.notices))
@@ -85,6 +87,8 @@ def rerun(
 
 def _say_what(first: rerunning.Manifest, found: Result) -> None:
     """What was run, and what is not compared."""
+    from perhop.runs import result
+
     terminal.say(f"{found.title}: {result.describe_runs(found.runs)}")
     if first.results is None:
         terminal.say("The manifest has no means: only the flows of each run are compared.")

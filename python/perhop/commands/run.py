@@ -12,8 +12,6 @@ from perhop import _engine
 from perhop.commands import terminal
 from perhop.commands.context import Results
 from perhop.processes import interrupts, memory
-from perhop.runs import budget, extent, over_time, parallel, recording, simulate, summary
-from perhop.scenario import reading
 
 
 def run(
@@ -91,7 +89,10 @@ def run(
       perhop run my.toml --csv tables
       perhop run my.toml --plot my.svg
       perhop run my.toml --runs 1 --capture my.pcapng
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.runs import budget, extent, over_time, recording, simulate, summary
+        from perhop.scenario import reading
     first, least = terminal.seeds(seed, budget.FIRST if runs is None else runs)
     at_once = extent.workers(jobs)
     extent.threads_each(threads, at_once, least)
@@ -137,7 +138,7 @@ def run(
             **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
         )
         with interrupts.deferred():
-            from perhop.runs import report_files  # noqa: PLC0415 - pictures load matplotlib
+            from perhop.runs import report_files
         report_files.write_run(out, result, shown, command)
     numbers = summary.to_json(result, by_default=runs is None) if results.in_json else ""
     results.write_json(numbers)
@@ -153,6 +154,8 @@ def run(
 
 def _note_threads(text: str, threads: int, engine: str | None) -> None:
     """Say before the runs if they use fewer threads than asked for, and why."""
+    from perhop.runs import parallel
+
     cancel = _engine.Cancel()
     ((used, reason),) = parallel.parallel_map(
         lambda scenario: _engine.threads_for(scenario, threads, cancel), [text], jobs=1, cancel=cancel
@@ -166,6 +169,8 @@ def _note_threads(text: str, threads: int, engine: str | None) -> None:
 
 def _note_reference_engine(text: str) -> None:
     """Say before the runs why they take longer, where the batched engine refuses the network."""
+    from perhop.runs import parallel
+
     cancel = _engine.Cancel()
     ((_, reason),) = parallel.parallel_map(
         lambda scenario: _engine.engine_for(scenario, cancel), [text], jobs=1, cancel=cancel

@@ -10,7 +10,7 @@ import typer
 from perhop import _engine
 from perhop.commands import terminal
 from perhop.errors import PerhopError
-from perhop.studies import selection
+from perhop.processes import interrupts
 
 if TYPE_CHECKING:
     from perhop.show.declared import Factors
@@ -31,7 +31,9 @@ def scenario(
     Examples:
       perhop scenario kim-table1 out=10/30/0.01 > ri+o.toml
       perhop live ri+o.toml
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.studies import selection
     found = selection.study(study)
     wanted = dict(_factor(text) for text in factors or ())
     known = dict.fromkeys(name for cell in found.cells for name in cell)

@@ -10,9 +10,6 @@ import typer
 from perhop import _engine
 from perhop.commands import terminal
 from perhop.errors import PerhopError
-from perhop.planning import document as plans
-from perhop.scenario import keys
-from perhop.sweeps import plan, tuning
 
 KINDS = ("scenario", "sweep", "tune", "plan")
 
@@ -26,15 +23,19 @@ def schema(kind: str) -> dict[str, Any]:
     Raises:
         PerhopError: There is no such kind.
     """
-    match kind:
-        case "scenario":
-            return _scenario()
-        case "sweep":
-            return _with_scenario(keys.whole_schema("Sweep", plan.KEYS))
-        case "tune":
-            return _with_scenario(keys.whole_schema("Search", tuning.KEYS))
-        case "plan":
-            return keys.whole_schema("Plan", plans.KEYS, plans.TOGETHER_OR_NOT)
+    if kind == "scenario":
+        return _scenario()
+    if kind == "plan":
+        from perhop.planning import document
+        from perhop.scenario.keys import whole_schema
+
+        return whole_schema("Plan", document.KEYS, document.TOGETHER_OR_NOT)
+    if kind in KINDS:
+        from perhop.scenario.keys import whole_schema
+        from perhop.sweeps import plan, tuning
+
+        title, keys = ("Sweep", plan.KEYS) if kind == "sweep" else ("Search", tuning.KEYS)
+        return _with_scenario(whole_schema(title, keys))
     raise PerhopError(f"there is a schema of {', '.join(KINDS)}, not of `{kind}`")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perhop.commands import terminal
-from perhop.stores import verify
+from perhop.processes import interrupts
 
 if TYPE_CHECKING:
     from perhop.stores.verify import Checked
@@ -51,7 +51,9 @@ def check(
     Examples:
       perhop store verify results
       perhop store verify results/store --delete
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.stores import verify
     checked = verify.verify(directory)
     for store in checked:
         _say(store)

@@ -10,8 +10,6 @@ import typer
 from perhop import extras
 from perhop.commands import kept, terminal
 from perhop.processes import interrupts
-from perhop.runs import extent
-from perhop.sweeps import job, plan
 
 
 def sweep(
@@ -46,7 +44,10 @@ def sweep(
       perhop sweep examples/sweep-thresholds.toml
       perhop sweep my.toml --runs 20 --out results/my
       perhop sweep my.toml --until-ci 2% --json - | jq .points
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.runs import extent
+        from perhop.sweeps import job, plan
     kept.installed(extras.STORE, backend=backend)
     if runs is not None or seed is not None:
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
@@ -61,7 +62,7 @@ def sweep(
 
     def write(place: Path) -> None:
         with interrupts.deferred():
-            from perhop.sweeps import report  # noqa: PLC0415 - pictures load matplotlib
+            from perhop.sweeps import report
         report.write_sweep(place, swept, store, command, cores)
 
     results.conclude(swept, write)

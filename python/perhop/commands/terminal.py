@@ -18,7 +18,6 @@ import typer
 from perhop.errors import PerhopError
 from perhop.plurals import lasting
 from perhop.processes import interrupts
-from perhop.runs import extent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -139,6 +138,8 @@ def width(*, wide: bool) -> int | None:
 
 def seeds(seed: int, runs: int) -> tuple[int, int]:
     """The first seed and the number of runs, checked."""
+    from perhop.runs import extent
+
     if runs > extent.MAX_RUNS:
         raise PerhopError(f"--runs must be at most {extent.MAX_RUNS:,}, not {runs}")
     extent.seeds(seed, runs)
@@ -238,8 +239,8 @@ class Steps:
 
 def _bar(what: str, total: int) -> Progress:
     with interrupts.deferred():
-        from rich.console import Console  # noqa: PLC0415 - most commands need no bar
-        from rich.progress import (  # noqa: PLC0415
+        from rich.console import Console
+        from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
             Progress,

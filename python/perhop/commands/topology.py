@@ -13,9 +13,7 @@ from perhop.commands import terminal
 from perhop.errors import PerhopError
 from perhop.files import outputs
 from perhop.plurals import counted
-from perhop.scenario import reading
-from perhop.show import table
-from perhop.show import topology as drawing
+from perhop.processes import interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -82,7 +80,9 @@ def topology(
       perhop topology isp core=50 aggregation=9 edge=10 -o large.toml
       perhop topology zoo.graphml distances=true rate=10Gbps -o zoo.toml --links
       perhop topology my.toml --plot my.svg
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.show import topology as drawing
     _check_options(output, plot, links=links, as_json=as_json)
     scenario = _scenario(what, parameters or [])
     shape = json.loads(_engine.shape(scenario))
@@ -124,6 +124,8 @@ def _check_options(output: Path | None, plot: Path | None, *, links: bool, as_js
 
 def _prepare_picture(plot: Path, routers: int, source: Path) -> None:
     """Refuse a picture that could not be drawn or written, before anything is written."""
+    from perhop.show import topology as drawing
+
     if plot.suffix != ".svg":
         raise PerhopError(f"--plot {plot}: the picture is an SVG; give a name that ends in .svg")
     drawing.check_size(routers)
@@ -157,6 +159,8 @@ def _is_graph(what: str) -> bool:
 
 def _scenario(what: str, parameters: Iterable[str]) -> str:
     """The scenario of a topology, as canonical JSON."""
+    from perhop.scenario import reading
+
     given: dict[str, str | int | bool] = {}
     for key, value in map(_parameter, parameters):
         if key in given:
@@ -194,6 +198,8 @@ def _scenario(what: str, parameters: Iterable[str]) -> str:
 
 def _with_graph(made: Mapping[str, Any], name: str) -> str:
     """The scenario with the links of its graph in place of the file, and flows that its links can carry."""
+    from perhop.scenario import reading
+
     beside = {"links": {"aside": {**ASIDE, **LINK}}, "flows": [{**FLOWS, **ASIDE}]}
     checked = reading.read({**made, **beside})
     noticed = (notice.partition(" topology.graph.file: ") for notice in checked.notices)
@@ -232,6 +238,8 @@ def _command(what: str, parameters: Iterable[str]) -> str:
 
 
 def _text(shape: Mapping[str, Any], width: int | None) -> str:
+    from perhop.show import table
+
     size = f"{counted(shape['routers'], 'router')}, {counted(shape['links'], 'link')}"
     lines = [f"{shape['words']}: {size}" if shape["words"] else size]
     rows = [

@@ -10,8 +10,6 @@ import typer
 from perhop import extras
 from perhop.commands import kept, terminal
 from perhop.processes import interrupts
-from perhop.runs import extent
-from perhop.sweeps import job, plan, tuning
 
 
 def tune(
@@ -43,12 +41,15 @@ def tune(
       perhop tune examples/tune-thresholds.toml
       perhop tune my.toml --trials 200 --out results/tuned
       perhop tune my.toml --backend ray --address head:6379
-    """  # noqa: D301
+    """
+    with interrupts.loading():
+        from perhop.runs import extent
+        from perhop.sweeps import job, plan, tuning
     kept.installed(extras.TUNE, extras.STORE, backend=backend)
     if runs is not None or seed is not None:
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
     with interrupts.deferred():
-        from perhop.sweeps import tune as search  # noqa: PLC0415 - it needs an optional package
+        from perhop.sweeps import tune as search
     cores = extent.workers(jobs)
     planned = tuning.read_tuning(tune_file, trials=trials, runs=runs, seed=seed)
     terminal.warn(f"{tune_file}: {notice}" for notice in plan.notices(planned.seen))
@@ -62,7 +63,7 @@ def tune(
 
     def write(place: Path) -> None:
         with interrupts.deferred():
-            from perhop.sweeps import tune_report  # noqa: PLC0415 - pictures load matplotlib
+            from perhop.sweeps import tune_report
         tune_report.write_tuned(place, tuned, command, cores)
 
     results.conclude(tuned, write)

@@ -97,7 +97,7 @@ def _before() -> None:
         (
             f"{Path(frame.filename).name}:{frame.lineno}"
             for frame in reversed(traceback.extract_stack())
-            if Path(frame.filename).parent != _HERE and Path(frame.filename).is_file()
+            if not Path(frame.filename).is_relative_to(_HERE) and Path(frame.filename).is_file()
             if not frame.filename.startswith(_LIBRARY)
         ),
         "a class in Python",

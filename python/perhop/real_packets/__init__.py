@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "LiveReport", "LiveResult", "Margin", "available", "compare", "run"]
 
+LIVE_RUNS = 4
+SIMULATED_RUNS = 30
+"""As many as `perhop run` makes of a short run: beside runs in real time they cost little."""
+
 _PLACES = {
     "Comparison": ("equivalence", "Comparison"),
     "LiveReport": ("laboratory", "LiveReport"),

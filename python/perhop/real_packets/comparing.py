@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from perhop.real_packets import equivalence, laboratory
+from perhop.real_packets import LIVE_RUNS, SIMULATED_RUNS, equivalence, laboratory
 from perhop.runs import simulate
 from perhop.scenario import reading
 
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 
     from perhop.real_packets.equivalence import Comparison, Margin
     from perhop.scenario.reading import ScenarioSource
-
-LIVE_RUNS = 4
-SIMULATED_RUNS = 30
-"""As many as `perhop run` makes of a short run: beside runs in real time they cost little."""
 
 
 def run(

@@ -411,7 +411,7 @@ try:
 except SystemExit:
     pass
 loaded = [name for name in {HEAVY!r} if name in sys.modules]
-loaded += [name for name in sys.modules if name.startswith(("perhop.studies", "perhop.scenario"))]
+loaded += [name for name in sys.modules if name.startswith(("perhop.studies", "perhop.scenario.builder"))]
 sys.stderr.write(" ".join(loaded))
 """
 
