@@ -25,7 +25,7 @@ def export(
         typer.Option(
             "--to",
             metavar="DIALECT",
-            help="The router's language: ios (Cisco), junos, tc (Linux), perhop-router.",
+            help=f"The router's language: {', '.join(routers.WRITERS)}.",
         ),
     ],
     link: Annotated[

@@ -32,8 +32,7 @@ def import_(
         typer.Option(
             "--from",
             metavar="DIALECT",
-            help="Its language (default: recognised): ios, ios-xr, nx-os, junos, eos, routeros, tc, vyos, "
-            "sonic, openconfig.",
+            help=f"Its language (default: recognised): {', '.join(routers.READERS)}.",
         ),
     ] = None,
     interface: Annotated[
