@@ -1,9 +1,39 @@
-"""Routers' configurations as scenarios, and back ([configurations.md](../../../docs/configurations.md)).
+r"""Routers' configurations as scenarios, and back ([configurations.md](../../../docs/configurations.md)).
 
-Text becomes a tree with line numbers (one file for each dialect), the tree ports in no vendor's words
-(`model.py`), a port a scenario (`mapping.py`) and a report (`document.py`). Each line of the text is used,
-reported, or a comment (`source.Account`). The other way, a scenario's link (`outgoing.py`) becomes lines
-(`to_….py`, one file for each dialect) and remarks of what they do not say.
+Import: a dialect makes ports in no vendor's words (`model.py`) from numbered lines, and `reading` makes a
+scenario and a report from a port. Each line is used, reported, or a comment (`source.Account`). Export:
+`writing` takes the link from a scenario (`outgoing.py`), and a dialect makes lines from it, and remarks about
+what the lines do not say.
+
+How to write a dialect:
+
+1. Make a folder `dialects/NAME` whose `__init__.py` has a `DIALECT = Dialect(…)` (`dialect.py`).
+2. `score` says how much of a text looks like it. `read` gives ports, as below; `write` gives lines for a
+   link. The room `syntax` reads braces, JSON and command lines; `linux` has what several dialects take from it.
+3. Add NAME to `MODULES` in `dialects/__init__.py`. Nothing else needs to know of it.
+4. Add a configuration to `tests/python/routers/configurations` and a row to the table in the page.
+
+>>> from perhop.routers import units
+>>> from perhop.routers.model import Match, Port, Queue, Rate
+>>> from perhop.routers.source import Account
+>>> def read(source, account):
+...     port = Port("wan", 1)
+...     for line, text in source.numbered():
+...         match text.split():
+...             case ["queue", name, "dscp", codes, "rate", rate]:
+...                 guarantee = Rate(units.scaled(rate, units.DECIMAL), line=line, text=f"rate {rate}")
+...                 match = Match(units.codepoints(codes), line=line)
+...                 port.queues.append(Queue(name, line, match, guarantee=guarantee))
+...                 port.lines.add(line)  # it is used, if this port is imported
+...             case ["queue", *_]:
+...                 account.miss(line)  # the queues do something else without it
+...             case [_, *_]:
+...                 account.ignore(line, "not about queues")
+...     return [port]
+>>> source = Source([("wan.cfg", b"hostname x\nqueue voice dscp ef rate 2m\nqueue bulk size 9")])
+>>> account = Account(source)
+>>> read(source, account)[0].queues[0].guarantee.number, [finding.text for finding in account.findings]
+(2000000.0, ['not about queues: `hostname x`', 'not understood: `queue bulk size 9`'])
 """
 
 from perhop.routers.dialects import DIALECTS, READERS, WRITERS

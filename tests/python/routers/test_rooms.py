@@ -111,6 +111,7 @@ def test_each_dialect_is_a_folder_that_is_listed_once() -> None:
     "path", [path for path in FILES if ">>> " in path.read_text(encoding="utf-8")], ids=lambda path: path.stem
 )
 def test_examples_of_the_documentation(path: Path) -> None:
-    result = doctest.testmod(importlib.import_module(".".join(("perhop.routers", *name_of(path)))))
+    name = ".".join(("perhop.routers", *name_of(path)))
+    result = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
     assert result.attempted > 0
     assert result.failed == 0
