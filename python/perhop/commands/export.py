@@ -25,7 +25,7 @@ def export(
         typer.Option(
             "--to",
             metavar="DIALECT",
-            help=f"The router's language: {', '.join(routers.WRITERS)}.",
+            help="The router's language: ios (Cisco), junos, tc (Linux), perhop-router.",
         ),
     ],
     link: Annotated[

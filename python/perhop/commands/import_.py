@@ -32,7 +32,8 @@ def import_(
         typer.Option(
             "--from",
             metavar="DIALECT",
-            help=f"Its language (default: recognised): {', '.join(routers.READERS)}.",
+            help="Its language (default: recognised): ios, ios-xr, nx-os, junos, eos, routeros, tc, vyos, "
+            "sonic, openconfig.",
         ),
     ] = None,
     interface: Annotated[

@@ -9,7 +9,7 @@ How to write a dialect:
 
 1. Make a folder `dialects/NAME` whose `__init__.py` has a `DIALECT = Dialect(…)` (`dialect.py`).
 2. `score` says how much of a text looks like it. `read` gives ports, as below; `write` gives lines for a
-   link. The room `syntax` reads braces, JSON and command lines; `linux` has what several dialects take from it.
+   link. The room `syntax` reads braces, JSON and command lines; `linux` has what several dialects share.
 3. Add NAME to `MODULES` in `dialects/__init__.py`. Nothing else needs to know of it.
 4. Add a configuration to `tests/python/routers/configurations` and a row to the table in the page.
 
