@@ -456,7 +456,7 @@ def _profile_success(flows: Members) -> float:
 
 
 def _one_cluster(_: object) -> float:
-    """The flows of a run share its luck: a share of them counts as one trial."""
+    """The flows of a run share its random numbers: a share of them counts as one trial."""
     return 1.0
 
 
@@ -563,7 +563,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
 """The bounds of measures that are neither fractions nor merely non-negative."""
 
 OF_FLOWS = frozenset({"profile_success", "reservation_success"})
-"""Shares of flows. Those of a run share its luck, so that a run is one trial."""
+"""Shares of flows. The flows of a run share its random numbers, so that a run is one trial."""
 
 
 def is_of_events(metric: str) -> bool:

@@ -1,6 +1,6 @@
 """Simulation beside real packets: what is compared, within which margins, and what came of it.
 
-Runs of both draw their flows' starts from the same seeds, but the kernel's TCP has its own luck, so the two
+Runs of both draw their flows' starts from the same seeds, but the kernel's TCP varies by itself, so the two
 are taken as independent samples, which are never paired. Their spreads may differ, and so differences are
 Welch's. But there are few live runs, and few runs may lie close together by chance, which Welch's test takes
 for their spread: of equal distributions, thirty runs and four differ by it in 6 % of the cases if they are

@@ -100,7 +100,7 @@ def run(
         scenario: See `ScenarioSource`.
         runs: Number of runs.
         seed: First seed. It draws the flows' starts and the router's chance, as in a simulation; the kernel's
-            TCP has its own luck.
+            TCP varies by itself.
         real_time: Give the router real-time priority where that is allowed.
         device: How the hosts are joined to the router: by "tun" devices, by "packet" sockets over Ethernet,
             or "auto": by TUN where it can be opened.

@@ -81,7 +81,7 @@ def _are_too_few(metric: str, level: float, waits: Waits) -> bool:
 _LOSS = re.compile(r"(?:^|\.)(?:loss|loss_[a-z]+|dropped_[a-z]+)$")
 """Shares and numbers of packets that queues drop."""
 _NOT_OF_QUEUES = frozenset({"policing_ratio", "link_loss", "reordering_ratio"}) | catalog.OF_FLOWS
-"""Shares of what no queue does: meters, links, and the luck of a run."""
+"""Shares of what no queue does: meters, links, and the random draws of a run."""
 _COUNTS = frozenset({"dropped_packets"})
 """Numbers of events, not shares."""
 

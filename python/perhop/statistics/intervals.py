@@ -1,6 +1,6 @@
 """Means and intervals over independent runs.
 
-One run is one observation: the packets and the flows of a run share its luck, so they never enter as
+One run is one observation: the packets and flows of a run share its random numbers, so they never enter as
 independent samples. The interval of a mean is two-sided, at 95 %: Student's t, `mean ± t(0.975, n - 1) * s /
 sqrt(n)`. Where the observations are skewed, the side towards their tail is longer, by Hall's transformation
 (P. Hall 1992, "On the removal of skewness by transformation", J. R. Stat. Soc. B 54, 221-228). The other side
@@ -219,7 +219,7 @@ def runs_to_exclude(found: Estimate, bound: float) -> int | None:
 def paired_difference(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate:
     """The mean of a - b over the seeds that both share, with its own 95 % interval.
 
-    Runs of two mechanisms on one seed share their luck (start times, random streams of the blocks they have
+    Runs of two mechanisms on one seed share chance (start times, random streams of the blocks they have
     in common), which cancels in the difference.
 
     Args:

@@ -23,7 +23,7 @@ class Sample:
     Attributes:
         value: NaN where the run alone does not show it.
         of: Of a share, a fraction or in a unit of `WHOLE`: of how many packets or users it is; 1 for a share
-            of the flows of a run, which share its luck.
+            of the flows of a run, which share its random numbers.
         level: Of a percentile: which, such as 0.99.
         distribution: Of a percentile: that of all packets, pages or flows of the run, in the value's unit.
         at_least: Of a mean: it is a lower bound, since the longest times had not ended when the run did.

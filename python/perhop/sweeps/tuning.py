@@ -166,7 +166,7 @@ class TuningPlan:
     Attributes:
         search: What each factor may be.
         batch: How many trials are proposed before the sampler learns of any of them.
-        runs: Runs of each trial, on the same seeds for all: trials differ by their settings, not their luck.
+        runs: Runs of each trial, on the same seeds for all: trials differ by their settings alone.
         validation_runs: Runs of each winner on seeds that no trial has used.
         population: Of the sampler nsga-ii.
         seen: Points that were looked at before the search.
