@@ -162,7 +162,7 @@ def _result(reference: Any) -> list[Measured | Failed]:  # noqa: ANN401 - a refe
         if isinstance(cause, Refused):
             raise PerhopError(
                 f"--backend ray: a worker has engine {cause}, the driver {engine_id()}; "
-                "install the same build of perhop on every node (docs/cluster.md)"
+                "install the same build of perhop on every node (docs/sweeps.md)"
             ) from None
         raise PerhopError(f"--backend ray: a worker failed: {_last_line(error)}") from None
     except ray.exceptions.RayError as error:

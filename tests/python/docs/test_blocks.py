@@ -37,7 +37,7 @@ SHOWING = {
     "researcher.md",
     "teacher.md",
     "data.md",
-    "plan.md",
+    "plans.md",
     "questions.md",
     "which-aqm.md",
 }
@@ -46,7 +46,7 @@ FILE = re.compile(r"[\w./+-]+\.(toml|cfg|pcap|pcapng|py|json|graphml)")
 OWN = re.compile(r"my\.|[A-Z]+\.")
 """A file of the reader: `my.toml`, `SCENARIO.toml`."""
 
-LONG = {"questions.md", "which-aqm.md", "buffer-size.md", "plan.md"}
+LONG = {"questions.md", "which-aqm.md", "buffer-size.md", "plans.md"}
 """Pages of many runs: `make test-long`."""
 
 Check = Callable[[Path, Path], int]

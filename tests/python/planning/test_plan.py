@@ -101,7 +101,7 @@ def test_a_search_finds_a_queue_that_holds_and_is_judged_on_fresh_seeds(tmp_path
 
 
 def test_an_example_goes_from_a_configuration_to_better_lines(tmp_path: Path) -> None:
-    """A short form of examples/plan; docs/guides/plan.md runs it in full."""
+    """A short form of examples/plan; docs/plans.md runs it in full."""
     text = (EXAMPLES / "branch-office.toml").read_text(encoding="utf-8")
     for long, short in (('"90s"', '"20s"'), ("runs = 12", "runs = 3"), ("trials = 40", "trials = 4")):
         assert long in text
