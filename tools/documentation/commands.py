@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from perhop.commands.cli import app
+from perhop.commands import cli
 
 LEAD = """\
 # Commands
@@ -27,20 +25,18 @@ def write(folder: Path) -> None:
 
 def page() -> str:
     """The page: a section for each command."""
-    root: Any = typer.main.get_command(app)
-    return (
-        "\n\n".join([LEAD.rstrip(), *(section(words, command) for words, command in walk("perhop", root))])
-        + "\n"
-    )
+    every = (one for name, _, _ in cli.COMMANDS for one in walk(f"perhop {name}", cli.loaded(name)))
+    return "\n\n".join([LEAD.rstrip(), *(section(words, command) for words, command in every)]) + "\n"
 
 
 def walk(words: str, command: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - typer's own Click has no public types
-    """Every command below a group of commands, with the words that call it."""
-    for name, below in getattr(command, "commands", {}).items():
-        if hasattr(below, "commands"):
+    """A command, or every command below a group of commands, with the words that call it."""
+    if not hasattr(command, "commands"):
+        yield words, command
+        return
+    for name, below in command.commands.items():
+        if not getattr(below, "hidden", False):
             yield from walk(f"{words} {name}", below)
-        elif not below.hidden:
-            yield f"{words} {name}", below
 
 
 def section(words: str, command: Any) -> str:  # noqa: ANN401

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import typer
 from tests.python.conftest import run_in
 from tools.transcripts import CLONE, ROOT, Block, agrees, blocks, folder, prepare, transcript
 
-from perhop.commands.cli import app
+from perhop.commands import cli
 from perhop.scenario import reading
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def test_commands_that_are_not_run_exist_with_their_options(page: Path) -> None:
 
 def understood(words: list[str]) -> bool:
     """Whether there is such a command with such options."""
-    command: Any = typer.main.get_command(app)
+    command: Any = cli.loaded(words.pop(0))
     while hasattr(command, "commands"):
         command = command.commands[words.pop(0)]
     options = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
