@@ -5,12 +5,12 @@ Three figures:
 - overhead: what a run costs outside the engine. A sweep of RUNS short runs on one thread takes W seconds from
   an empty store to a closed one; the same runs called one after the other, results thrown away, take the
   engine E seconds of W. The overhead of a run is (W - E) / RUNS. E holds the simulation and the conversion of
-  its outcome; W - E the measures, the key, the journal, the segment and the bookkeeping.
+  its outcome; W - E the measures, the key, the journal and the bookkeeping.
 - scaling: the wall time of a sweep of 32 runs of some tenths of a second on one thread over that on two; the
   shortest of REPEAT each, since another program's work only adds to them, and the median of their ratios.
   Beside it what the machine itself gives: the bare engine in one process over the same runs in two, by turns
   with the sweeps.
-- reading: opening the store of the first sweep, with every file checked, and estimating all its points.
+- reading: opening the store of the first sweep, with every record checked, and estimating all its points.
 
     python benches/sweep.py [--runs 10000] [--repeat 3] [--json FILE]
 """

@@ -17,7 +17,7 @@ compile() {
         --custom-compile-command tools/lock.sh "$@" >/dev/null
 }
 # `make build` installs every part but Ray, which is for clusters.
-extras=(--extra store --extra tune --extra gym)
+extras=(--extra tune --extra gym)
 compile pyproject.toml "${extras[@]}" --group build --output-file requirements.lock "${@}"
 # The second file holds all of the first, at the same versions.
 compile pyproject.toml "${extras[@]}" --group dev --constraints requirements.lock --output-file requirements-dev.lock "${@}"

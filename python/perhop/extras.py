@@ -47,8 +47,7 @@ class Extra:
             raise self.missing
 
 
-STORE = Extra("store", "duckdb", "DuckDB", "the store of sweeps")
 TUNE = Extra("tune", "optuna", "Optuna", "perhop tune")
 RAY = Extra("ray", "ray", "Ray", "--backend ray")
 GYM = Extra("gym", "gymnasium", "Gymnasium", "perhop.gym")
-ALL = (STORE, TUNE, RAY, GYM)
+ALL = (TUNE, RAY, GYM)

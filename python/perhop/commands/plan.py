@@ -62,7 +62,7 @@ def plan(
         from perhop.planning import document, job
         from perhop.runs import extent
         from perhop.sweeps.job import Workplace
-    kept.installed(extras.STORE, backend=backend)
+    kept.installed(backend=backend)
     if seed is not None:
         terminal.seeds(seed, 1)
     cores = extent.workers(jobs)

@@ -17,7 +17,7 @@ from perhop.processes import interrupts
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop.stores.outcomes import DirectoryStore, RunStore
+    from perhop.stores.outcomes import DirectoryStore
     from perhop.studies import reproduction, writer
     from perhop.studies.reproduction import Counts, StudyOutcome
     from perhop.studies.study import Verdict
@@ -116,7 +116,7 @@ def _reproduced(
     show: Callable[[StudyOutcome, Sequence[Path]], None],
     *,
     jobs: int,
-    store: RunStore,
+    store: DirectoryStore,
     counts: reproduction.Counts,
 ) -> list[StudyOutcome]:
     """Do all runs; show each study when its pictures are drawn, while later studies still run."""

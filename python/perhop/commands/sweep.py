@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from perhop import extras
 from perhop.commands import kept, terminal
 from perhop.processes import interrupts
 
@@ -48,7 +47,7 @@ def sweep(
     with interrupts.loading():
         from perhop.runs import extent
         from perhop.sweeps import job, plan
-    kept.installed(extras.STORE, backend=backend)
+    kept.installed(backend=backend)
     if runs is not None or seed is not None:
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
     cores = extent.workers(jobs)

@@ -45,7 +45,7 @@ def tune(
     with interrupts.loading():
         from perhop.runs import extent
         from perhop.sweeps import job, plan, tuning
-    kept.installed(extras.TUNE, extras.STORE, backend=backend)
+    kept.installed(extras.TUNE, backend=backend)
     if runs is not None or seed is not None:
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
     with interrupts.deferred():

@@ -11,7 +11,7 @@ from perhop.coursework.lab import FILE, Lab, Measure
 from perhop.errors import PerhopError
 from perhop.runs.parallel import available_cores, parallel_map
 from perhop.scenario import document
-from perhop.sweeps import metrics
+from perhop.stores import metrics
 from perhop.sweeps.plan import make_point
 
 if TYPE_CHECKING:

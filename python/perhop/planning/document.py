@@ -19,8 +19,8 @@ from perhop.scenario import document, file_kinds
 from perhop.scenario.document import Base
 from perhop.scenario.keys import Flag, Fraction, Key, Multiple, Other, Table, Text, Texts, Whole
 from perhop.scenario.paths import is_of_a_control, put
+from perhop.stores.metrics import names_of
 from perhop.sweeps import contradictions, tuning
-from perhop.sweeps.metrics import names_of
 from perhop.sweeps.plan import TITLE
 
 if TYPE_CHECKING:

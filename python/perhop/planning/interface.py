@@ -48,7 +48,6 @@ def plan(
         PerhopError: The plan cannot be read, an extra is missing, or the store fails.
         ScenarioError: The plan's scenario is wrong.
     """
-    extras.STORE.demand()
     planned = read_plan(Path(path), runs=runs, seed=seed, trials=trials)
     if planned.search is not None:
         extras.TUNE.demand()

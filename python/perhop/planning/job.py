@@ -184,7 +184,7 @@ def run_plan(plan: Plan, place: Workplace, *, say: Callable[[str], None], progre
         names: dict[str, str] = {}
         now = _Laboratory(plan, runner, names).setting()
         searched, better = _better(plan, runner, now, names) if plan.search is not None else (None, None)
-        store.seal()
+        store.sync()
     lines, changes = _lines(plan, now, better)
     names |= {} if searched is None else searched.names
     failures = failing.ordered(runner.failures, list(names))

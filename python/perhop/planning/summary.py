@@ -16,8 +16,8 @@ from perhop.show.numbers import exact, fixed, rounded, shown
 from perhop.show.table import MISSING, prose, records
 from perhop.statistics.intervals import MOST_RUNS
 from perhop.statistics.multiplicity import family, p_text
+from perhop.stores.metrics import engine_id
 from perhop.sweeps import failing, tune_answers
-from perhop.sweeps.metrics import engine_id
 from perhop.sweeps.summary import estimate_json, short_names
 
 if TYPE_CHECKING:

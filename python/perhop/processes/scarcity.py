@@ -24,7 +24,7 @@ SPARING = {
     "POLARS_MAX_THREADS": "1",
     "RAYON_NUM_THREADS": "1",
 }
-NEEDS = {"numpy": 460_000_000, "polars": 370_000_000, "duckdb": 370_000_000}
+NEEDS = {"numpy": 460_000_000, "polars": 370_000_000}
 """Bytes that a command takes from when it loads a library until its end, if its runs are small."""
 _MARK = "PERHOP_SPARING"
 

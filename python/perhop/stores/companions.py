@@ -7,7 +7,7 @@
     links.uplink#room               how long a packet waits in the full queue, in seconds; 0 if not known
     links.uplink.delay_s#0.99       its quantile, at each of `perhop.statistics.observations.LEVELS`
 
-Companions are no measures: tables, patterns and the view `runs` leave them out.
+Companions are no measures: tables, patterns and `SweepStore.runs` leave them out.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ ROOM = "#room"
 CUT = "#cut"
 PER_LOSS = "#per-loss"
 AT = tuple(f"#{level:g}" for level in LEVELS)
-PATTERN = "#(of|room|cut|per-loss|[0-9.]+)$"
-"""The ends of the names of companions, as a regular expression."""
-_COMPANION = re.compile(PATTERN)
+_COMPANION = re.compile("#(of|room|cut|per-loss|[0-9.]+)$")
+"""How the names of companions end."""
 _BEGUN = re.compile(r"^populations\.[^.]*\.flows_begun$")
 """How many flows of a population began in a run."""
 
@@ -148,6 +147,13 @@ def with_companions(metrics: Iterable[str], names: Iterable[str]) -> set[str]:
                 bases.append(f"{metric.rpartition('.')[0]}.one_way_delay_s")
         wanted.update(f"{base}{at}" for base in bases for at in (OF, *AT))
     return wanted & known
+
+
+@cache
+def chosen(names: tuple[str, ...], patterns: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    """The names that meet a pattern and their companions, each after its place among all names."""
+    wanted = with_companions([name for name in names if meets(name, patterns)], names)
+    return tuple((place, name) for place, name in enumerate(names) if name in wanted)
 
 
 def _losses(metric: str, names: Container[str]) -> list[str]:

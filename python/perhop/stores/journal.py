@@ -1,10 +1,10 @@
-"""The store format: finished runs as records, appended one after the other, each under a checksum.
+"""The format of stores: finished runs as records, appended one after the other, each under a checksum.
 
 A journal is `MAGIC`, which holds the format's version, and records. A record is the length of its content
 (u32), the first 16 bytes of the SHA-256 of that length and the content, and the content; all little-endian.
-The content's first byte says what it is: `O` is a whole outcome, which `perhop.stores.outcomes` keeps for
-`reproduce`; `S` and `R` are a scenario and a run's measures, which `perhop.stores.sweep_journal` keeps for
-sweeps. Journals of version 1, which had a CRC-32 in place of the SHA-256, are read, too.
+The content's first byte says what it is: `O` is a whole outcome (`perhop.stores.outcomes`), `S` a scenario
+and `R` the measures of one of its runs (`perhop.stores.measures`). Journals of version 1, which had a CRC-32
+in place of the SHA-256, are read, too.
 
 Only its writer appends to a journal, and holds a lock on it while it lives; so a journal whose lock is free
 is complete, however its writer ended. What a writer was writing as it was killed is a torn tail: its checksum
@@ -34,6 +34,8 @@ MAGIC = b"perhop runs 2\n"
 ENDING = ".journal"
 SYNC_EVERY_S = 1.0
 """A run that finishes this long after the last sync brings the next: for failing machines, not processes."""
+ROTATE_BYTES = 64_000_000
+"""A journal that has grown to this is followed by another, so that none is too large to be read at once."""
 _LENGTH = struct.Struct("<I")
 _KIND = re.compile(rb"[SRO]")
 """What a record's content begins with."""
@@ -75,7 +77,7 @@ class Pieces:
     Attributes:
         contents: Of each whole record, and where in the file it begins.
         unreadable: Bytes whose checksum fails, records cut short included.
-        current: It has this version's format.
+        current: The journal has this version's format.
     """
 
     contents: Sequence[tuple[int, bytes]]
@@ -95,44 +97,38 @@ class Journal:
         self._synced_at = 0.0
 
     @property
-    def path(self) -> Path:
-        """The file that was written to last."""
-        return self._path
-
-    @property
     def size(self) -> int:
         """Bytes written; 0 where a new file begins with the next record."""
         return self._size
 
-    def append(self, contents: Iterable[bytes]) -> int:
+    def append(self, contents: Iterable[bytes]) -> tuple[Path, int]:
         """Write records, all with one call; once this returns, killing this process does not lose them.
 
+        The disk has them for certain about a second later, if more are written then, or after `sync`.
+
         Returns:
-            Where the first of them begins in the file.
+            The file, and where in it the first of them begins.
 
         Raises:
-            OSError: They could not be written; the journal ends as it did before.
+            OSError: They could not be written, and the journal ends as it did before; or the disk does not
+                take what was written.
         """
         data = b"".join(map(framed, contents))
         if self._file is None:
             self._file = self._create()
-        begin = self._size
+        path, begin = self._path, self._size
         try:
             filesystem.write_all(self._file, data)
         except OSError:
             self._take_back()
             raise
         self._size += len(data)
-        return begin
-
-    def sync_when_due(self) -> None:
-        """Sync if the last time is long ago.
-
-        Raises:
-            OSError: See `sync`.
-        """
-        if time.monotonic() - self._synced_at > SYNC_EVERY_S:
+        if self._size > ROTATE_BYTES:
             self.sync()
+            self.close()
+        elif time.monotonic() - self._synced_at > SYNC_EVERY_S:
+            self.sync()
+        return path, begin
 
     def sync(self) -> None:
         """Wait until the disk has everything.

@@ -1,16 +1,15 @@
-"""Keep finished runs, so that interrupted work resumes where it stopped.
+"""Whole outcomes of runs, which `perhop reproduce` keeps: their records, and the store that finds them.
 
     RUNS/
-      ID.journal      finished runs as they come, as `perhop.stores.journal` describes; one for each process
+      ID.journal      finished runs as they come, one journal for each process (`perhop.stores.journal`)
 
-Each record is a whole run under its checksum: its key, the digest of the engine that computed it, and what
-the engine gave. So a run is found by what is beside it under the same checksum, whatever its file is
-called, and bytes that broke are never read.
+The content of a run's record is `O`, the length of a JSON text (u32), that text with the run's key and the
+digest of the engine that computed it, and the run as `pack` makes it. So a run is found by what is beside it
+under the same checksum, whatever its file is called, and bytes that broke are never read.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import json
@@ -19,46 +18,25 @@ import threading
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perhop import _engine
-from perhop.files import filesystem
-from perhop.plurals import counted, counted_are
-from perhop.stores.journal import ENDING, HEAD_BYTES, Journal, framed, joined, pieces
+from perhop.plurals import counted
+from perhop.stores.directory import Journals, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 _ARRAY = "$array"
 _ALIGNMENT = 8
 _LEVEL = 1
 _LENGTH = struct.Struct("<I")
+Unreadable = (ValueError, KeyError, TypeError, SyntaxError, struct.error, zlib.error)
+"""What `unpack` raises of bytes that are no packed run; numpy says SyntaxError of a type that is none."""
 EARLIER = "*.npz"
 """The files of perhop's versions before the store had records."""
-ROTATE_BYTES = 64_000_000
-"""A journal that has grown to this is followed by another, so that none is too large to be read at once."""
-
-
-class RunStore(Protocol):
-    """Finished runs by key; all methods may be called from several threads at once."""
-
-    def load(self, key: str) -> dict[str, Any] | None:
-        """The run of this key, or None if it is not kept (or no longer readable)."""
-        ...
-
-    def reject(self, key: str) -> None:
-        """Say that what `load` gave is no whole run; it is computed and saved again."""
-        ...
-
-    def save(self, key: str, run: Mapping[str, Any]) -> None:
-        """Keep a run; once this returns, a later process finds it whole."""
-        ...
-
-    def sync(self) -> None:
-        """Wait until the disk has every run that was saved; they then outlive a failing machine."""
-        ...
 
 
 def run_key(scenario: str, seed: int) -> str:
@@ -90,6 +68,15 @@ class Entry:
     engine: str
     packed: bytes
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether `packed` is a run."""
+        try:
+            unpack(self.packed)
+        except Unreadable:
+            return False
+        return True
+
     def content(self) -> bytes:
         """The record's bytes in a journal."""
         about = json.dumps({"key": self.key, "engine": self.engine}).encode()
@@ -110,17 +97,8 @@ class Entry:
         return cls(key, engine, content[end:]) if isinstance(key, str) and isinstance(engine, str) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a run's content lies."""
-
-    path: Path
-    begin: int
-    length: int
-
-
 class DirectoryStore:
-    """Journals of whole runs in a directory; it is for one process at a time."""
+    """Finished runs by key, in the journals of a directory; for one process at a time and its threads."""
 
     def __init__(self, directory: Path, say: Callable[[str], None]) -> None:
         """Open the store, creating its directory; every record is held against its checksum.
@@ -135,163 +113,75 @@ class DirectoryStore:
         self.directory = directory
         self._say = say
         self._engine = engine_digest()
-        self._places: dict[str, _Place] = {}
         self._lock = threading.Lock()
-        filesystem.make_directory(directory)
-        self._journal = Journal(directory)
-        self._open()
+        self._journals = Journals(directory, say)
+        self._places: dict[str, Place] = {}
+        for path, contents in self._journals.read():
+            for begin, content in contents:
+                entry = Entry.of(content)
+                if entry is not None and entry.engine == self._engine:
+                    self._places[entry.key] = Place(path, begin, len(content))
+        if earlier := sum(1 for _ in directory.glob(EARLIER)):
+            say(
+                f"{counted(earlier, 'run')} in {directory}, in the format of an earlier version, cannot be "
+                f"read; `perhop store verify {directory} --delete` deletes such runs"
+            )
 
     def load(self, key: str) -> dict[str, Any] | None:
-        """See `RunStore`. A run that broke since the store was opened is said, and counts as missing."""
+        """The run of this key, or None if it is not kept.
+
+        A run that broke since the store was opened is said, and counts as missing.
+        """
         with self._lock:
             place = self._places.get(key)
         if place is None:
             return None
-        entry = _read(place)
+        content = place.read()
+        entry = None if content is None else Entry.of(content)
         if entry is None or entry.key != key or entry.engine != self._engine:
             self._forget(key, f"a run in {place.path} is broken")
             return None
         try:
             return unpack(entry.packed)
-        except (ValueError, KeyError, TypeError, SyntaxError, struct.error, zlib.error):
+        except Unreadable:
             self.reject(key)
             return None
 
     def reject(self, key: str) -> None:
-        """See `RunStore`."""
+        """Say that what `load` gave is no whole run; it is computed and saved again."""
         with self._lock:
             place = self._places.get(key)
         if place is not None:
             self._forget(key, f"a run in {place.path} is not whole")
 
     def save(self, key: str, run: Mapping[str, Any]) -> None:
-        """See `RunStore`.
+        """Keep a run; once this returns, a later process finds it whole.
 
         Raises:
             OSError: It could not be kept, such as on a full disk; all earlier ones are.
         """
         content = Entry(key, self._engine, pack(run)).content()
         with self._lock:
-            if self._journal.size > ROTATE_BYTES:
-                self._journal.sync()
-                self._journal.close()
-            begin = self._journal.append([content])
-            self._places[key] = _Place(self._journal.path, begin + HEAD_BYTES, len(content))
-            self._journal.sync_when_due()
+            self._places[key] = self._journals.append([content])
 
     def sync(self) -> None:
-        """See `RunStore`.
+        """Wait until the disk has every run that was saved; they then outlive a failing machine.
 
         Raises:
             OSError: The disk does not take them.
         """
         with self._lock:
-            self._journal.sync()
+            self._journals.sync()
 
     def close(self) -> None:
         """Let go of the journal."""
         with self._lock:
-            self._journal.close()
+            self._journals.close()
 
     def _forget(self, key: str, why: str) -> None:
         with self._lock:
             self._places.pop(key, None)
         self._say(f"warning: {why}; it is computed again")
-
-    def _open(self) -> None:
-        for path in sorted(self.directory.glob(f"*{ENDING}")):
-            _take(path, self._add, self._say)
-        for left in (*self.directory.glob(".*.new"), *self.directory.glob(filesystem.PARTIAL)):
-            _remove_left(left)
-        earlier = sum(1 for _ in self.directory.glob(EARLIER))
-        if earlier:
-            self._say(
-                f"{counted(earlier, 'run')} in {self.directory}, in the format of an earlier version, cannot "
-                f"be read; `perhop store verify {self.directory} --delete` deletes such runs"
-            )
-
-    def _add(self, path: Path, contents: Sequence[tuple[int, bytes]]) -> None:
-        for begin, content in contents:
-            entry = Entry.of(content)
-            if entry is not None and entry.engine == self._engine:
-                self._places[entry.key] = _Place(path, begin, len(content))
-
-
-def _take(
-    path: Path,
-    add: Callable[[Path, Sequence[tuple[int, bytes]]], None],
-    say: Callable[[str], None],
-) -> None:
-    """Read a journal; one that nobody writes any more is freed of what broke in it."""
-    file = filesystem.open_file(path, filesystem.READ)
-    try:
-        complete = _lock_at_once(file)
-        data = path.read_bytes()
-        found = pieces(data)
-        if not complete or not found.unreadable:
-            add(path, found.contents)
-            return
-        say(
-            f"warning: {path}: {found.unreadable} of {len(data)} bytes were not readable, as when a program "
-            f"is killed while it writes; {counted_are(len(found.contents), 'finished run')} kept"
-        )
-        add(path, _mended(path, found.contents))
-    finally:
-        filesystem.close_file(file)
-
-
-def _mended(path: Path, contents: Sequence[tuple[int, bytes]]) -> Sequence[tuple[int, bytes]]:
-    """Write a journal anew without what broke in it; where its runs are then."""
-    whole = [content for _, content in contents]
-    try:
-        if whole:
-            filesystem.atomic_write(path, joined(whole), durable=True)
-        else:
-            filesystem.remove(path)
-    except OSError:
-        return contents  # it is read as it is, and repaired when there is room
-    return pieces(joined(whole)).contents
-
-
-def _remove_left(path: Path) -> None:
-    """Remove what a writer left that was killed; one that lives holds a lock, or gives it its name."""
-    with contextlib.suppress(OSError):
-        if is_left(path):
-            filesystem.remove(path)
-
-
-def is_left(path: Path) -> bool:
-    """Whether nobody is writing to a journal any more.
-
-    Raises:
-        OSError: It cannot be opened.
-    """
-    file = filesystem.open_file(path, filesystem.READ)
-    try:
-        return _lock_at_once(file)
-    finally:
-        filesystem.close_file(file)
-
-
-def _lock_at_once(file: int) -> bool:
-    """Lock a file; False if somebody has it."""
-    try:
-        filesystem.lock(file, filesystem.EXCLUSIVE | filesystem.AT_ONCE)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _read(place: _Place) -> Entry | None:
-    """A run's record, held against its checksum again; None if it is not what it was."""
-    try:
-        with place.path.open("rb") as file:
-            file.seek(place.begin - HEAD_BYTES)
-            record = file.read(HEAD_BYTES + place.length)
-    except OSError:
-        return None
-    content = record[HEAD_BYTES:]
-    return Entry.of(content) if len(content) == place.length and framed(content) == record else None
 
 
 def pack(run: Mapping[str, Any]) -> bytes:
@@ -322,8 +212,7 @@ def unpack(packed: bytes) -> dict[str, Any]:
     """The run that `pack` packed.
 
     Raises:
-        ValueError, KeyError, TypeError, SyntaxError, struct.error, zlib.error: These bytes are not a packed
-            run; numpy says SyntaxError of an array's type that is none.
+        One of `Unreadable`: These bytes are not a packed run.
     """
     data = bytearray(zlib.decompress(packed))
     begin = _LENGTH.size + _LENGTH.unpack_from(data)[0]

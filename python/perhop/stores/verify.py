@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
-import importlib
-import struct
-import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from perhop.errors import PerhopError
 from perhop.files import filesystem
 from perhop.plurals import counted, counted_are
-from perhop.stores.journal import ENDING, joined, pieces
-from perhop.stores.outcomes import EARLIER, Entry, engine_digest, is_left, unpack
+from perhop.stores import measures, segments
+from perhop.stores.directory import LEFT, is_complete, left, rewrite
+from perhop.stores.journal import ENDING, pieces
+from perhop.stores.metrics import engine_id
+from perhop.stores.outcomes import EARLIER, Entry, engine_digest
+from perhop.stores.sweeps import SweepStore
 
 BROKEN, FOREIGN, EARLIER_FORMAT, UNFINISHED = "broken", "foreign", "earlier format", "unfinished"
 FAULTS = (BROKEN, FOREIGN)
 """What no command writes; the rest is left by earlier versions and by programs that were killed."""
+OTHERWISE = "its content is not what its name says"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ class Checked:
         """One more finding."""
         self.findings.append(Finding(kind, text))
 
+    def count(self, engine: str, ours: str) -> None:
+        """One more whole run, by what computed it."""
+        self.whole += engine == ours
+        self.others += engine != ours
+
 
 def verify(directory: Path) -> list[Checked]:
     """Check every store in a directory, and change nothing.
@@ -65,8 +71,7 @@ def verify(directory: Path) -> list[Checked]:
         PerhopError: There is no store, or it cannot be read.
     """
     with _explained(directory):
-        checked = [_runs(place) for place in _places(directory, _holds_runs, "runs")]
-        return checked + [_sweeps(place) for place in _places(directory, _holds_sweeps, "store")]
+        return [check(place) for place, check, _ in _stores(directory)]
 
 
 def delete(directory: Path, say: Callable[[str], None]) -> None:
@@ -80,45 +85,29 @@ def delete(directory: Path, say: Callable[[str], None]) -> None:
         PerhopError: A file cannot be removed.
     """
     with _explained(directory):
-        for place in _places(directory, _holds_runs, "runs"):
-            for path in place.glob(f"*{ENDING}"):
-                _sift(path)
-            others = (path for path in place.iterdir() if path.is_file() and path.suffix != ENDING)
-            _remove(path for path in others if path.suffix != ".new" or is_left(path))
-        for place in _places(directory, _holds_sweeps, "store"):
-            sweeps = importlib.import_module("perhop.stores.sweeps")
-            sweeps.SweepStore(place, say).close()
-            _remove((place / "broken").glob("*"))
-            _remove(path for path in (place / "segments").iterdir() if not path.name.endswith(sweeps.ENDINGS))
+        for place, _, clean in _stores(directory):
+            clean(place, say)
 
 
-def _sift(path: Path) -> None:
-    """Keep the whole runs of a journal that nobody writes any more."""
-    if not is_left(path):
-        return
-    found = pieces(path.read_bytes())
-    entries = [Entry.of(content) for _, content in found.contents]
-    runs = [entry.content() for entry in entries if entry is not None and _is_run(entry)]
-    if not runs:
-        filesystem.remove(path)
-    elif found.unreadable or len(runs) < len(entries):
-        filesystem.atomic_write(path, joined(runs), durable=True)
+Store = tuple[Path, Callable[[Path], Checked], Callable[[Path, Callable[[str], None]], None]]
+"""Where a store lies, what checks it, and what frees it of what no command reads."""
 
 
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        filesystem.remove(path, missing_ok=True)
-
-
-def _places(directory: Path, holds: Callable[[Path], bool], below: str) -> list[Path]:
-    if not (_holds_runs(directory) or _holds_sweeps(directory)) and not any(
-        holds_one(directory / name) for holds_one, name in ((_holds_runs, "runs"), (_holds_sweeps, "store"))
-    ):
+def _stores(directory: Path) -> list[Store]:
+    found: list[Store] = [
+        *((place, _runs, _clean_runs) for place in (directory, directory / "runs") if _holds_runs(place)),
+        *(
+            (place, _sweeps, _clean_sweeps)
+            for place in (directory, directory / "store")
+            if _holds_sweeps(place)
+        ),
+    ]
+    if not found:
         raise PerhopError(
             f"{directory}: no store of finished runs; name a directory that `perhop reproduce --out` or "
             "`perhop sweep --store` wrote to"
         )
-    return [place for place in (directory, directory / below) if holds(place)]
+    return found
 
 
 def _holds_runs(directory: Path) -> bool:
@@ -127,93 +116,89 @@ def _holds_runs(directory: Path) -> bool:
 
 
 def _holds_sweeps(directory: Path) -> bool:
-    return (directory / "journals").is_dir() and (directory / "segments").is_dir()
+    return (directory / "journals").is_dir()
 
 
 def _runs(directory: Path) -> Checked:
     checked = Checked(directory)
-    ours = engine_digest()
-    for path in sorted(directory.glob(f"*{ENDING}")):
-        for entry in map(Entry.of, _contents(checked, path)):
+    for path, contents in _journals(checked, directory):
+        for entry in map(Entry.of, contents):
             if entry is None:
                 checked.add(FOREIGN, f"{path}: a record that is no run of `perhop reproduce`")
-            elif not _is_run(entry):
+            elif not entry.is_whole:
                 checked.add(BROKEN, f"{path}: the run {entry.key} is not whole")
-            elif entry.engine == ours:
-                checked.whole += 1
             else:
-                checked.others += 1
-    earlier = sum(1 for _ in directory.glob(EARLIER))
-    if earlier:
+                checked.count(entry.engine, engine_digest())
+    if earlier := sum(1 for _ in directory.glob(EARLIER)):
         checked.add(EARLIER_FORMAT, f"{directory / EARLIER}: {counted(earlier, 'run')}, not read")
-    _unfinished(checked, directory)
-    _strangers(checked, directory, (f"*{ENDING}", EARLIER, ".*.new", filesystem.PARTIAL))
+    _others(checked, directory, (f"*{ENDING}", EARLIER))
     return checked
 
 
-def _is_run(entry: Entry) -> bool:
-    try:
-        unpack(entry.packed)
-    except (ValueError, KeyError, TypeError, SyntaxError, struct.error, zlib.error):
-        return False
-    return True
-
-
-def _sweeps(directory: Path) -> Checked:
-    journals = importlib.import_module("perhop.stores.sweep_journal")
-    ours = importlib.import_module("perhop.sweeps.metrics").engine_id()
-    store = importlib.import_module("perhop.stores.sweeps")
-    checked = Checked(directory)
-    engines: Counter[str] = Counter()
-    for path in sorted((directory / "journals").glob(f"*{ENDING}")):
-        _contents(checked, path)
-        engines.update(record.layout.engine for record in journals.decode(path.read_bytes()).records)
-    segments: dict[str, set[str]] = {}
-    for ending in store.ENDINGS:
-        for path in sorted((directory / "segments").glob(f"*{ending}")):
-            endings = segments.setdefault(path.name.partition("-")[0], set())
-            if not store.is_whole(path):
-                checked.add(BROKEN, f"{path}: its content is not what its name says")
-                continue
-            endings.add(ending)
-            if ending == store.ARCHIVE:
-                records = journals.decode(gzip.decompress(path.read_bytes())).records
-                engines.update(record.layout.engine for record in records)
-    for name, endings in segments.items():
-        for ending in store.ENDINGS:
-            if ending not in endings and not any((directory / "segments").glob(f"{name}-*{ending}")):
-                checked.add(BROKEN, f"{directory / 'segments' / name}: its file *{ending} is missing")
-    for path in sorted((directory / "broken").glob("*")):
+def _sweeps(store: Path) -> Checked:
+    checked = Checked(store)
+    archives = [path for path in segments.files(store) if path.name.endswith(segments.ARCHIVE)]
+    runs = [measures.runs(contents) for _, contents in _journals(checked, store / "journals")]
+    for name in segments.names(store):
+        whole = [
+            segments.whole(store, name, ending, lambda path: checked.add(BROKEN, f"{path}: {OTHERWISE}"))
+            for ending in segments.ENDINGS
+        ]
+        runs += [segments.runs_of(archive) for archive in whole[-1:] if archive is not None]
+        if not any(path.name.startswith(f"{name}-") for path in archives):
+            checked.add(BROKEN, f"{store / 'segments' / name}: its file *{segments.ARCHIVE} is missing")
+    for run in chain.from_iterable(runs):
+        checked.count(run.layout.engine, engine_id())
+    for path in sorted((store / "broken").glob("*")):
         checked.add(BROKEN, f"{path}: set aside when the store was opened")
-    _unfinished(checked, directory / "journals")
-    _unfinished(checked, directory / "segments")
-    _strangers(checked, directory / "journals", (f"*{ENDING}", ".*.new"))
-    _strangers(checked, directory / "segments", (*(f"*{one}" for one in store.ENDINGS), filesystem.PARTIAL))
-    checked.whole = engines.pop(ours, 0)
-    checked.others = engines.total()
+    _others(checked, store / "journals", (f"*{ENDING}",))
+    _others(checked, store / "segments", [f"*{one}" for one in segments.ENDINGS])
     return checked
 
 
-def _contents(checked: Checked, path: Path) -> Iterator[bytes]:
-    """The whole records of a journal; what is not is a finding, unless its writer is just writing it."""
-    found = pieces(path.read_bytes())
-    if found.unreadable and is_left(path):
-        broken, whole = counted(found.unreadable, "byte"), counted_are(len(found.contents), "record")
-        checked.add(BROKEN, f"{path}: {broken} cannot be read; {whole} whole")
-    return (content for _, content in found.contents)
+def _journals(checked: Checked, directory: Path) -> Iterator[tuple[Path, list[bytes]]]:
+    """The whole records of each journal; what is not is a finding, unless its writer is just writing it."""
+    for path in sorted(directory.glob(f"*{ENDING}")):
+        found = pieces(path.read_bytes())
+        if found.unreadable and is_complete(path):
+            broken, whole = counted(found.unreadable, "byte"), counted_are(len(found.contents), "record")
+            checked.add(BROKEN, f"{path}: {broken} cannot be read; {whole} whole")
+        yield path, [content for _, content in found.contents]
 
 
-def _unfinished(checked: Checked, directory: Path) -> None:
-    for pattern in (".*.new", filesystem.PARTIAL):
-        for path in sorted(directory.glob(pattern)):
-            if is_left(path):
-                checked.add(UNFINISHED, f"{path}: left by a program that was killed")
-
-
-def _strangers(checked: Checked, directory: Path, known: Iterable[str]) -> None:
-    for path in sorted(directory.iterdir()):
-        if not any(path.match(pattern) for pattern in known):
+def _others(checked: Checked, directory: Path, known: Iterable[str]) -> None:
+    """Add what killed programs left in a directory, and what does not belong there."""
+    for path in left(directory):
+        if is_complete(path):
+            checked.add(UNFINISHED, f"{path}: left by a program that was killed")
+    for path in sorted(directory.glob("*")):
+        if not any(path.match(pattern) for pattern in (*known, *LEFT)):
             checked.add(FOREIGN, f"{path}: no file of this store")
+
+
+def _clean_runs(directory: Path, _say: Callable[[str], None]) -> None:
+    for path in directory.iterdir():
+        if not path.is_file() or not is_complete(path):
+            continue
+        if path.suffix != ENDING:
+            filesystem.remove(path, missing_ok=True)
+            continue
+        found = pieces(path.read_bytes())
+        entries = ((place, Entry.of(place[1])) for place in found.contents)
+        runs = [place for place, entry in entries if entry is not None and entry.is_whole]
+        if found.unreadable or len(runs) < len(found.contents):
+            rewrite(path, runs)
+
+
+def _clean_sweeps(store: Path, say: Callable[[str], None]) -> None:
+    SweepStore(store, say).close()
+    for name in segments.names(store):
+        for ending in segments.ENDINGS:
+            segments.whole(store, name, ending, lambda path: filesystem.remove(path, missing_ok=True))
+    known = (ENDING, *segments.ENDINGS)
+    for path in (*(store / "journals").iterdir(), *segments.files(store), *(store / "broken").glob("*")):
+        if path.parent.name == "broken" or (not path.name.endswith(known) and is_complete(path)):
+            filesystem.remove(path, missing_ok=True)
 
 
 @contextlib.contextmanager

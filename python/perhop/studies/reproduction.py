@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from perhop.show.declared import Factors
     from perhop.statistics.judging import Judgement
-    from perhop.stores.outcomes import RunStore
+    from perhop.stores.outcomes import DirectoryStore
     from perhop.studies import PaperStudies
     from perhop.studies.study import Reading, Study
 
@@ -238,7 +238,7 @@ def execute(
     planned: Plan,
     *,
     jobs: int,
-    store: RunStore | None,
+    store: DirectoryStore | None,
     counts: Counts,
     finished: Callable[[], None] | None = None,
     judged: Callable[[StudyOutcome], None] | None = None,
@@ -275,7 +275,7 @@ def execute(
     return [gathering.outcomes[index] for index in range(len(planned.studies))]
 
 
-def _sync(store: RunStore | None) -> None:
+def _sync(store: DirectoryStore | None) -> None:
     if store is not None:
         store.sync()
 
@@ -283,7 +283,9 @@ def _sync(store: RunStore | None) -> None:
 class _Work:
     """The samples of one task, from the store where it holds the run, else from a simulation."""
 
-    def __init__(self, planned: Plan, store: RunStore | None, counts: Counts, cancel: _engine.Cancel) -> None:
+    def __init__(
+        self, planned: Plan, store: DirectoryStore | None, counts: Counts, cancel: _engine.Cancel
+    ) -> None:
         self._planned, self._store, self._counts, self._cancel = planned, store, counts, cancel
         self._lock = threading.Lock()
         self._ours: set[str] = set()
@@ -302,7 +304,7 @@ class _Work:
             self._ours.add(key)
         return self._sample(task, raw)
 
-    def _found(self, task: Task, key: str, store: RunStore) -> list[Sample] | None:
+    def _found(self, task: Task, key: str, store: DirectoryStore) -> list[Sample] | None:
         raw = store.load(key)
         if raw is None:
             return None

@@ -12,7 +12,7 @@ from perhop import _engine
 from perhop.errors import BlockError, ScenarioError
 from perhop.processes import memory
 from perhop.runs import one_run
-from perhop.sweeps.metrics import Measured, simulate
+from perhop.stores.metrics import Measured, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ def attempt(scenario: str, seed: int, cancel: _engine.Cancel | None = None) -> M
     Args:
         scenario: Canonical JSON.
         seed: The seed.
-        cancel: As for `perhop.sweeps.metrics.simulate`.
+        cancel: As for `perhop.stores.metrics.simulate`.
 
     Raises:
         perhop._engine.Cancelled: `cancel` was set.

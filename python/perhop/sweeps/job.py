@@ -88,7 +88,7 @@ def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progr
         runner = Runner(store, backend, progress, plan.until_ci.metrics if plan.until_ci else ())
         interrupts.leaves(lambda: kept(runner.counts, place.store))
         counts, reached = sweep(plan, runner)
-        store.seal()
+        store.sync()
         failures = failing.ordered(runner.failures, [point.key for point in plan.points])
         summaries = failing.without_estimates(summarize(plan, counts, store), failures)
         return Swept(plan, counts, summaries, runner.counts, reached, failures)

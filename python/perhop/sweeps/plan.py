@@ -20,8 +20,8 @@ from perhop.runs import extent
 from perhop.scenario import document, file_kinds
 from perhop.scenario.keys import COLUMN, FRACTION, RANGE, Fraction, Key, Other, Table, Text, Texts, Whole
 from perhop.scenario.ranges import Value, parse_range, text_of
+from perhop.stores.metrics import names_of
 from perhop.sweeps.backend import RunErrors
-from perhop.sweeps.metrics import names_of
 from perhop.sweeps.of_traffic import of_traffic
 
 if TYPE_CHECKING:

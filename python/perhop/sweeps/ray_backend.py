@@ -11,8 +11,8 @@ from perhop import extras
 from perhop.blocks import plugins
 from perhop.errors import PerhopError
 from perhop.runs import one_run
+from perhop.stores.metrics import Measured, engine_id
 from perhop.sweeps.backend import Failed, attempt
-from perhop.sweeps.metrics import Measured, engine_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,16 +11,18 @@ from typing import TYPE_CHECKING
 
 from perhop.blocks.plugins import not_reused
 from perhop.processes import interrupts
-from perhop.stores.companions import Gathered, meets, with_companions
-from perhop.stores.sweep_journal import Layout, Record
+from perhop.stores.companions import Gathered, chosen, meets
+from perhop.stores.measures import Layout, Record
+from perhop.stores.metrics import engine_id
 from perhop.sweeps.backend import Failed, Task
-from perhop.sweeps.metrics import engine_id
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from perhop.statistics.observations import Observations
+    from perhop.stores.metrics import Measured
     from perhop.stores.sweeps import SweepStore
     from perhop.sweeps.backend import Backend
-    from perhop.sweeps.metrics import Measured
     from perhop.sweeps.plan import Plan, Point
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
@@ -85,7 +86,7 @@ class Runner:
         """
         if self._finished is None:
             self._finished = self.store.finished(engine_id())
-            self._seen = self.store.values(engine_id(), self.watched) if self.watched else {}
+            self._seen = _seen(self.store.observed(engine_id(), self.watched)) if self.watched else {}
         by_key = {point.key: point for point in reversed(points)}
         distinct = {point.key: point.scenario for point in points}
         self._tell_what_is_not_reused(distinct)
@@ -158,8 +159,7 @@ class Runner:
 
     def _look(self, key: str, seed: int, run: Measured) -> None:
         if self.watched:
-            chosen = _chosen(run.names, self.watched)
-            values = {name: run.values[place] for place, name in chosen}
+            values = {name: run.values[place] for place, name in chosen(run.names, self.watched)}
             self._seen.setdefault(key, {})[seed] = values
 
 
@@ -168,11 +168,13 @@ def _unescaped(pattern: str) -> str:
     return re.sub(r"\[([*?[])\]", r"\1", pattern)
 
 
-@functools.cache
-def _chosen(names: tuple[str, ...], patterns: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
-    """The names that meet a pattern and their companions, with their places."""
-    wanted = with_companions([name for name in names if meets(name, patterns)], names)
-    return tuple((place, name) for place, name in enumerate(names) if name in wanted)
+def _seen(frame: pl.DataFrame) -> dict[str, dict[int, dict[str, float]]]:
+    """The values of runs by scenario, seed and name, of a frame that `SweepStore.observed` gave."""
+    found: dict[str, dict[int, dict[str, float]]] = {}
+    for row in frame.drop("engine", "wall_s").iter_rows(named=True):
+        values = {name: value for name, value in row.items() if value is not None}
+        found.setdefault(values.pop("scenario"), {})[values.pop("seed")] = values
+    return found
 
 
 def sweep(plan: Plan, runner: Runner) -> tuple[list[int], list[float | None]]:

@@ -1,4 +1,4 @@
-"""What a sweep says: means and intervals at each point, from the store through DuckDB."""
+"""What a sweep says: means and intervals at each point, from the store."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
 from perhop.show.numbers import exact, rounded, short, shown
 from perhop.show.table import MISSING, continued, prose, records
-from perhop.stores.companions import Gathered, is_companion, meets, with_companions
+from perhop.stores.companions import Gathered, meets
+from perhop.stores.metrics import engine_id, names_of
 from perhop.sweeps import failing
 from perhop.sweeps.backend import RunErrors
-from perhop.sweeps.metrics import engine_id, names_of
 from perhop.sweeps.run import is_wide
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 Seeds = tuple[str, int, int]
 """A scenario's key, its first seed, and how many runs count."""
-Observed = dict[tuple[str, int], dict[str, dict[int, float]]]
-"""For a scenario's key and a number of runs: the value of each seed, by metric."""
 
 MOST_LINES = 40
 MOST_COLUMNS = 100
@@ -71,35 +69,24 @@ class Unit:
     digits: int
 
 
-def observations(store: SweepStore, wanted: Sequence[Seeds], patterns: Sequence[str]) -> Observed:
-    """The finished runs of these scenarios: metrics that meet a pattern, and their companions.
+def counting(frame: pl.DataFrame, wanted: Sequence[Seeds]) -> dict[Seeds, pl.DataFrame]:
+    """The runs that count, of each scenario: a column for each of its measures, a row for each seed.
 
     Args:
-        store: Holds every run.
+        frame: Of the store, with columns as `SweepStore.runs` has them.
         wanted: Which runs count.
-        patterns: Of metrics, such as `flows.*.throughput_bps`.
 
-    Raises:
-        StoreError: The store cannot be read.
+    Returns:
+        `seed`, in ascending order, and the measures; a seed whose run failed has no row.
     """
-    found: Observed = defaultdict(lambda: defaultdict(dict))
-    distinct = list(dict.fromkeys(wanted))
-    with store.connect() as database:
-        names = [name for (name,) in database.execute("SELECT DISTINCT metric FROM kept").fetchall()]
-        chosen = sorted(with_companions([name for name in names if meets(name, patterns)], names))
-        database.execute(
-            "CREATE TABLE wanted AS SELECT unnest(?::VARCHAR[]) AS scenario, "
-            "unnest(?::UBIGINT[]) AS first, unnest(?::UBIGINT[]) AS runs",
-            [[key for key, _, _ in distinct], [s for _, s, _ in distinct], [n for _, _, n in distinct]],
-        )
-        rows = database.execute(
-            "SELECT scenario, wanted.runs, metric, list(seed), list(value) FROM kept JOIN wanted "
-            "USING (scenario) WHERE engine = ? AND list_contains(?::VARCHAR[], metric) "
-            "AND seed >= first AND seed - first < wanted.runs GROUP BY ALL",
-            [engine_id(), chosen],
-        ).fetchall()
-    for scenario, runs, metric, seeds, values in rows:
-        found[scenario, runs][metric].update(zip(seeds, values, strict=True))
+    parts = frame.drop("engine", "wall_s").partition_by("scenario", as_dict=True, include_key=False)
+    found = {}
+    for key, first, runs in dict.fromkeys(wanted):
+        last = pl.lit(first + runs - 1, pl.UInt64)
+        part = parts.get((key,), pl.DataFrame(schema={"seed": pl.UInt64}))
+        rows = part.filter(pl.col("seed").is_between(pl.lit(first, pl.UInt64), last)).sort("seed")
+        has = [column.name for column in rows if column.null_count() < rows.height]
+        found[key, first, runs] = rows.select("seed", *(name for name in has if name != "seed"))
     return found
 
 
@@ -114,22 +101,28 @@ def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[Poin
     Raises:
         StoreError: The store cannot be read.
     """
-    wanted = [(point.key, plan.seed, runs) for point, runs in zip(plan.points, counts, strict=True)]
-    found = observations(store, wanted, plan.metrics)
+    wanted = _wanted(plan, counts)
+    found = counting(store.observed(engine_id(), plan.metrics), wanted)
     known = {name: place for place, name in enumerate(_measured_names(plan.points))}
     names = sorted(
-        {name for by_metric in found.values() for name in by_metric if meets(name, plan.metrics)},
+        {name for rows in found.values() for name in rows.columns if meets(name, plan.metrics)} - {"seed"},
         key=lambda name: (known.get(name, len(known)), name),
     )
     ordered = list(_ordered(names, plan.metrics))
     out = []
     for point, (key, first, runs) in zip(plan.points, wanted, strict=True):
-        own = found[key, runs]
-        gathered = Gathered(_columns(own, range(first, first + runs)))
+        seeds = pl.DataFrame({"seed": pl.Series(range(first, first + runs), dtype=pl.UInt64)})
+        rows = seeds.join(found[key, first, runs], on="seed", how="left", maintain_order="left")
+        own = rows.drop("seed").fill_null(math.nan).to_dict(as_series=False)
+        gathered = Gathered(own)
         observed = {name: gathered.of(name) for name in ordered if name in own}
         estimates = {name: one.estimate for name, one in observed.items()}
         out.append(PointSummary(point, runs, estimates, observed))
     return out
+
+
+def _wanted(plan: Plan, counts: Sequence[int]) -> list[Seeds]:
+    return [(point.key, plan.seed, runs) for point, runs in zip(plan.points, counts, strict=True)]
 
 
 def _measured_names(points: Sequence[Point]) -> tuple[str, ...]:
@@ -138,11 +131,6 @@ def _measured_names(points: Sequence[Point]) -> tuple[str, ...]:
         with contextlib.suppress(*RunErrors):
             return names_of(point.scenario)
     return ()
-
-
-def _columns(by_metric: Mapping[str, Mapping[int, float]], seeds: Sequence[int]) -> dict[str, list[float]]:
-    """The values of each run, in the order of the seeds, by name."""
-    return {name: [by_seed.get(seed, math.nan) for seed in seeds] for name, by_seed in by_metric.items()}
 
 
 def _ordered(names: Sequence[str], patterns: Sequence[str]) -> Iterator[str]:
@@ -415,20 +403,18 @@ def sample_frame(plan: Plan, counts: Sequence[int], store: SweepStore) -> pl.Dat
     Raises:
         StoreError: The store cannot be read.
     """
-    wanted = [(point.key, plan.seed, runs) for point, runs in zip(plan.points, counts, strict=True)]
-    found = observations(store, wanted, ["*"])
-    columns: dict[str, list[Any]] = {name: [] for name in ("point", "seed", "metric", "value")}
-    for index, (key, _, runs) in enumerate(wanted):
-        for metric, by_seed in sorted(found[key, runs].items()):
-            if is_companion(metric):
-                continue
-            seeds = sorted(by_seed)
-            columns["point"] += [index] * len(seeds)
-            columns["seed"] += seeds
-            columns["metric"] += [metric] * len(seeds)
-            columns["value"] += [by_seed[seed] for seed in seeds]
+    wanted = _wanted(plan, counts)
+    found = counting(store.runs(engine=engine_id()), wanted)
+    longs = [
+        found[seeds]
+        .unpivot(index="seed", variable_name="metric", value_name="value")
+        .with_columns(pl.lit(index, pl.UInt32).alias("point"), pl.col("value").fill_nan(None))
+        for index, seeds in enumerate(wanted)
+        if found[seeds].height
+    ]
     types = {"point": pl.UInt32, "seed": pl.UInt64, "metric": pl.String, "value": pl.Float64}
-    frame = pl.DataFrame(columns, schema=types).with_columns(pl.col("value").fill_nan(None))
+    frame = pl.concat([pl.DataFrame(schema=types), *(one.select(*types) for one in longs)])
+    frame = frame.sort("point", "metric", "seed")
     factors = factor_frame([point.factors for point in plan.points])
     return factors.join(frame, on="point", how="inner", maintain_order="left_right")
 

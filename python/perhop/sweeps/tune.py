@@ -23,11 +23,11 @@ from perhop.scenario.ranges import Value, text_of
 from perhop.show.table import continued, prose, records
 from perhop.statistics.intervals import Estimate
 from perhop.statistics.judging import all_of
+from perhop.stores.metrics import engine_id
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps import failing, tune_answers
 from perhop.sweeps.choosing import Choice, Validated, choose
 from perhop.sweeps.job import Workplace, kept, open_backend
-from perhop.sweeps.metrics import engine_id
 from perhop.sweeps.proposals import Proposals
 from perhop.sweeps.run import Counts, Runner
 from perhop.sweeps.summary import MOST_COLUMNS, MOST_LINES, estimate_json, short_names, shown_name, shown_text

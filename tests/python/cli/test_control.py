@@ -401,7 +401,7 @@ def test_a_reader_of_standard_error_who_leaves_disturbs_nothing(tmp_path: Path) 
     assert "report: out/report.html" in done.stdout
 
 
-HEAVY = ("numpy", "scipy", "polars", "duckdb", "optuna", "matplotlib", "jinja2", "rich", "prometheus_client")
+HEAVY = ("numpy", "scipy", "polars", "optuna", "matplotlib", "jinja2", "rich", "prometheus_client")
 ASKED = f"""
 import sys
 from perhop.commands import entry

@@ -64,9 +64,9 @@ def test_what_is_installed_here_works(perhop: Perhop) -> None:
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out)["version"] == _engine.version
     found = parts(done.out)
-    for name in ("engine", "tables", "reports", "store", "tune", "metrics"):
+    for name in ("engine", "tables", "reports", "tune", "metrics"):
         assert found[name]["works"], found[name]
-    assert found["store"]["note"].startswith("duckdb ")
+    assert found["tune"]["note"].startswith("optuna ")
 
 
 def test_a_table_of_80_columns(perhop: Perhop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_a_table_of_80_columns(perhop: Perhop, monkeypatch: pytest.MonkeyPatch) 
     lines = done.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[2].split() == ["part", "works", "for", "note"]
-    assert {line.split()[0] for line in lines[4:]} >= {"engine", "store", "tune", "ns-2", "Wireshark"}
+    assert {line.split()[0] for line in lines[4:]} >= {"engine", "tables", "tune", "ns-2", "Wireshark"}
 
 
 def test_a_missing_part_is_named_with_its_remedy(tmp_path: Path) -> None:
@@ -85,11 +85,11 @@ def test_a_missing_part_is_named_with_its_remedy(tmp_path: Path) -> None:
     found = parts(done.stdout)
     assert not found["tune"]["works"]
     assert found["tune"]["note"] == "optuna is not installed: pip install 'perhop[tune]'"
-    assert found["store"]["works"]
+    assert found["tables"]["works"]
 
 
 def test_a_broken_package_is_told_from_a_missing_one(tmp_path: Path) -> None:
-    (tmp_path / "duckdb.py").write_text("raise OSError('libfoo.so:\\ncannot open')\n")
+    (tmp_path / "optuna.py").write_text("raise OSError('libfoo.so:\\ncannot open')\n")
     done = subprocess.run(
         [sys.executable, "-m", "perhop", "doctor", "--json"],
         env=os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT / 'python'}"},
@@ -97,9 +97,9 @@ def test_a_broken_package_is_told_from_a_missing_one(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    store = parts(done.stdout)["store"]
-    assert not store["works"]
-    assert store["note"] == "duckdb is installed, but broken: libfoo.so: cannot open"
+    tune = parts(done.stdout)["tune"]
+    assert not tune["works"]
+    assert tune["note"] == "optuna is installed, but broken: libfoo.so: cannot open"
 
 
 def test_programs_that_are_missing(perhop: Perhop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,9 +129,7 @@ SWEEP, TUNE = (ROOT / "examples" / f"{name}-thresholds.toml" for name in ("sweep
 @pytest.mark.parametrize(
     ("modules", "arguments", "said"),
     [
-        ("duckdb", ("sweep", SWEEP), "the store of sweeps needs DuckDB: pip install 'perhop[store]'"),
         ("optuna", ("tune", TUNE), "perhop tune needs Optuna: pip install 'perhop[tune]'"),
-        ("duckdb", ("tune", TUNE), "the store of sweeps needs DuckDB: pip install 'perhop[store]'"),
         ("ray", ("sweep", SWEEP, "--backend", "ray"), "--backend ray needs Ray: pip install 'perhop[ray]'"),
     ],
 )
@@ -148,7 +146,7 @@ def test_without_a_part_its_commands_name_it_and_write_nothing(
 @pytest.mark.parametrize(
     ("modules", "name", "said"),
     [
-        ("duckdb", "perhop.stores.sweeps", "the store of sweeps needs DuckDB"),
+        ("ray", "perhop.sweeps.ray_backend", "--backend ray needs Ray"),
         ("optuna", "perhop.sweeps.tune", "perhop tune needs Optuna"),
     ],
 )
@@ -168,11 +166,15 @@ def test_imports_say_so_too(tmp_path: Path, modules: str, name: str, said: str) 
 
 def test_everything_else_works_without_any_extra(small: Path, tmp_path: Path) -> None:
     every = ",".join(extra.module for extra in extras.ALL)
+    text = f'scenario = {str(small)!r}\nruns = 2\n[grid]\n"links.bottleneck.queue.limit" = ["40p", "50p"]\n'
+    (tmp_path / "sweep.toml").write_text(text, encoding="utf-8")
     for arguments in (
         ("run", small, "--runs", "2", "--out", "out"),
         ("list", "studies"),
         ("reproduce", "kim-table1", "--runs", "1", "--out", "results"),
         ("store", "verify", "results"),
+        ("sweep", "sweep.toml", "--store", "swept", "--out", "sweep"),
+        ("store", "verify", "swept"),
     ):
         done = without(every, tmp_path, *arguments)
         assert "Traceback" not in done.stderr, done.stderr
@@ -195,6 +197,3 @@ def test_extras_are_those_of_the_package() -> None:
         assert package not in base
         # `make build` has every part but Ray.
         assert (f"\n{package}==" in lock) == (extra is not extras.RAY)
-    # Searches and clusters keep their runs in the store of sweeps.
-    assert declared["store"] < declared["tune"]
-    assert declared["store"] < declared["ray"]

@@ -12,8 +12,8 @@ from perhop.measures import catalog
 from perhop.runs import quality
 from perhop.runs.page import drawn, run_page
 from perhop.runs.summary import summarize, to_json
+from perhop.stores import metrics
 from perhop.stores.outcomes import pack, unpack
-from perhop.sweeps import metrics
 
 SCENARIO = """
 duration = "40s"

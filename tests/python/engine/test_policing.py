@@ -9,7 +9,7 @@ import pytest
 
 import perhop
 from perhop.runs.summary import summarize
-from perhop.sweeps import metrics
+from perhop.stores import metrics
 
 SCENARIO: dict[str, Any] = {
     "duration": "10s",

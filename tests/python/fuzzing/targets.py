@@ -19,6 +19,7 @@ from unittest import mock
 
 import numpy as np
 from hypothesis import strategies as st
+from tests.python.stores.keeping import decode, encode
 
 from perhop import _engine, routers
 from perhop.errors import PerhopError, ScenarioError
@@ -27,8 +28,8 @@ from perhop.planning import document as planning
 from perhop.real_packets.metrics import endpoint
 from perhop.routers.model import How, Quantity, Unit
 from perhop.stores.journal import ENDING, joined, pieces
+from perhop.stores.measures import Layout, Record
 from perhop.stores.outcomes import DirectoryStore, Entry, engine_digest, pack
-from perhop.stores.sweep_journal import Layout, Record, decode, encode
 from perhop.sweeps import plan, tuning
 from perhop.sweeps.plan import Given, read_plan
 from perhop.sweeps.tuning import read_tuning

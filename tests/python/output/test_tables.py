@@ -29,7 +29,7 @@ from perhop.show.declared import Axis, Row, Table
 from perhop.show.numbers import estimated, fixed, measured, short, significant
 from perhop.show.readable import readable
 from perhop.show.table import as_text, continued, pivot, prose, records
-from perhop.sweeps.metrics import measure
+from perhop.stores.metrics import measure
 from perhop.sweeps.plan import Given, read_plan
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from perhop.planning.growth import Bracket, Levels, Target, bracket, default_dem
 from perhop.planning.job import together
 from perhop.planning.verdicts import judge
 from perhop.stores.companions import Gathered
-from perhop.sweeps.metrics import simulate
+from perhop.stores.metrics import simulate
 
 if TYPE_CHECKING:
     from pathlib import Path

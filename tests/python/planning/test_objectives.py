@@ -12,7 +12,7 @@ from perhop.errors import PerhopError
 from perhop.planning.document import read_plan
 from perhop.planning.objectives import Objective, Subjects, parse
 from perhop.scenario.reading import canonical
-from perhop.sweeps.metrics import names_of
+from perhop.stores.metrics import names_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.python.planning.planned import POLICED
-
-from perhop.stores.sweeps import SweepStore
+from tests.python.stores.keeping import kept_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,9 +44,7 @@ def journaled(directory: Path) -> int:
 
 def kept(directory: Path) -> int:
     """How many runs the store holds."""
-    with SweepStore(directory / "store", lambda _: None) as store, store.connect() as database:
-        rows = database.execute("SELECT DISTINCT scenario, seed FROM runs").fetchall()
-    return len(rows)
+    return len(set(kept_runs(directory / "store")))
 
 
 def interrupted(directory: Path) -> tuple[int, str]:

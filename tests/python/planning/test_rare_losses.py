@@ -12,7 +12,7 @@ from perhop.planning.objectives import Subjects, parse
 from perhop.planning.verdicts import judge, score
 from perhop.scenario import reading
 from perhop.stores.companions import Gathered
-from perhop.sweeps.metrics import names_of, simulate
+from perhop.stores.metrics import names_of, simulate
 from perhop.sweeps.run import widest
 
 SCENARIO = """\

@@ -16,7 +16,7 @@ from perhop import _engine
 from perhop.measures import catalog
 from perhop.runs.summary import summarize, to_json
 from perhop.show.table import MISSING
-from perhop.sweeps.metrics import measure
+from perhop.stores.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

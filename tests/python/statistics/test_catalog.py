@@ -21,7 +21,7 @@ from perhop.runs import outcome
 from perhop.runs.summary import to_json
 from perhop.show.readable import LEFT_OUT_FIRST, end_names, readable
 from perhop.stores.companions import Gathered, companions
-from perhop.sweeps.metrics import measure
+from perhop.stores.metrics import measure
 
 if TYPE_CHECKING:
     from perhop.measures.run import Run

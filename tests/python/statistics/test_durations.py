@@ -14,7 +14,7 @@ from perhop.runs import observing
 from perhop.runs.summary import summarize
 from perhop.statistics.observations import Distribution, Observations, paired, pooled
 from perhop.stores import companions
-from perhop.sweeps.metrics import measure
+from perhop.stores.metrics import measure
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

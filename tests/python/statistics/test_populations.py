@@ -14,7 +14,7 @@ from perhop.measures import catalog, finite_flows
 from perhop.measures.finite_flows import FiniteFlows
 from perhop.runs import report_files
 from perhop.runs.summary import summarize, to_json
-from perhop.sweeps import metrics
+from perhop.stores import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,7 +23,7 @@ from perhop.runs.quality import (
     rating,
 )
 from perhop.stores.companions import Gathered, companions, with_companions
-from perhop.sweeps.metrics import measure
+from perhop.stores.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pytest
 import typer.main
 from tests.python.conftest import SMALL
@@ -33,15 +32,15 @@ from perhop import _engine
 from perhop.commands import cli
 from perhop.files import filesystem, outputs, swap
 from perhop.show import page
+from perhop.stores import metrics
 from perhop.stores.outcomes import DirectoryStore, run_key
 from perhop.stores.sweeps import SweepStore
 from perhop.stores.verify import verify
-from perhop.sweeps import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop.stores.sweep_journal import Record
+    from perhop.stores.measures import Record
 
 ALL = int(os.environ.get("PERHOP_FAULTS", "60"))
 """How many commands run on a file system that fails, all kinds of them together."""
@@ -114,15 +113,12 @@ def patched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.setattr(module, what, _once(getattr(module, what)))
         patch.setattr("perhop.show.page.environment", functools.cache(page.environment))
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
-        with duckdb.connect() as shared:
-            patch.setattr(duckdb, "connect", lambda: _emptied_after(shared))
-            patch.setattr("perhop.real_packets.laboratory.run", _live)
-            patch.setattr(
-                "perhop.stores.journal.SYNC_EVERY_S", -1.0
-            )  # so that the failing machine keeps every run
-            patch.setattr(DirectoryStore, "save", _noted(DirectoryStore.save, lambda key, _run: [key]))
-            patch.setattr(SweepStore, "append", _noted(SweepStore.append, _of_records))
-            yield place
+        patch.setattr("perhop.real_packets.laboratory.run", _live)
+        # So that a machine that fails keeps every run.
+        patch.setattr("perhop.stores.journal.SYNC_EVERY_S", -1.0)
+        patch.setattr(DirectoryStore, "save", _noted(DirectoryStore.save, lambda key, _run: [key]))
+        patch.setattr(SweepStore, "append", _noted(SweepStore.append, _of_records))
+        yield place
 
 
 _world = World()
@@ -152,19 +148,6 @@ def _once(draw: Callable[..., Any]) -> Callable[..., Any]:
         return known[names]
 
     return recall
-
-
-@contextlib.contextmanager
-def _emptied_after(database: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Connecting takes most of the time of a small command."""
-    try:
-        yield database
-    finally:
-        for kind, name in database.execute(
-            "SELECT 'VIEW', view_name FROM duckdb_views() WHERE NOT internal "
-            "UNION ALL SELECT 'TABLE', table_name FROM duckdb_tables()"
-        ).fetchall():
-            database.execute(f"DROP {kind} {name}")
 
 
 def _live(scenario: Any, *, runs: int = 1, seed: int = 1, **_: object) -> object:  # noqa: ANN401

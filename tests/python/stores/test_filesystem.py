@@ -29,7 +29,7 @@ from perhop.files.filesystem import (
     replaced,
 )
 from perhop.stores.journal import HEAD_BYTES, MAGIC, Journal, Pieces, framed, joined, pieces
-from perhop.stores.sweep_journal import Layout, Record
+from perhop.stores.measures import Layout, Record
 from perhop.stores.sweeps import SweepStore
 
 if TYPE_CHECKING:
@@ -39,17 +39,15 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(perhop.__file__).parent
 ALLOWED = {
-    ("filesystem.py", "*"): "the one place",
-    ("forks.py", "os.write"): "to a pipe of its parent, before it ends",
-    ("terminal.py", "os.open"): "opens the null device",
-    ("entry.py", "os.open"): "opens the null device",
-    ("entry.py", "open"): "likewise",
-    ("entry.py", "os.write"): "to standard error, since nothing else is loaded",
-    ("interrupts.py", "os.write"): "to standard error, since nothing else may be loaded",
-    ("sweep/store.py", "write_parquet"): "a scratch file for DuckDB, which goes with the query",
+    ("files/filesystem.py", "*"): "the one place",
+    ("processes/forks.py", "os.write"): "to a pipe of its parent, before it ends",
+    ("commands/terminal.py", "os.open"): "opens the null device",
+    ("commands/entry.py", "os.open"): "opens the null device",
+    ("commands/entry.py", "open"): "likewise",
+    ("commands/entry.py", "os.write"): "to standard error, since nothing else is loaded",
+    ("processes/interrupts.py", "os.write"): "to standard error, since nothing else may be loaded",
     ("rerunning.py", "rename"): "columns of a data frame",
     ("rerunning_sets.py", "replace"): "values of a data frame",
-    ("sweep/store.py", "TemporaryDirectory"): "where that lies",
 }
 METHODS = {
     *(
@@ -306,33 +304,26 @@ def test_a_journal_is_synced_once_a_second(tmp_path: Path, monkeypatch: pytest.M
     system = Recording()
     with replaced(system):
         journal = Journal(tmp_path)
-        journal.append([b"Rone"])
-        journal.sync_when_due()
-        name = journal.path.name
+        path, _ = journal.append([b"Rone"])
         begun = len(system.calls)
         now[0] += 0.9
-        journal.sync_when_due()
+        journal.append([b"Rtwo"])
         assert system.calls[begun:] == []
         now[0] += 0.2
-        journal.sync_when_due()
-        journal.sync_when_due()
-        assert system.calls[begun:] == [f"sync {name}"]
+        journal.append([b"Rthree"])
+        journal.append([b"Rfour"])
+        assert system.calls[begun:] == [f"sync {path.name}"]
 
 
-def test_a_segment_is_on_the_disk_before_its_journal_goes(tmp_path: Path) -> None:
+def test_a_store_of_sweeps_is_on_the_disk_before_it_lets_go(tmp_path: Path) -> None:
     system = Recording()
     with SweepStore(tmp_path, pytest.fail) as store:
-        store.append([Record(Layout("{}", "engine", ("loss",)), 1, 0.1, array("d", [0.5]))])
+        for seed in (1, 2):
+            store.append([Record(Layout("{}", "engine", ("loss",)), seed, 0.1, array("d", [0.5]))])
         (journal,) = (tmp_path / "journals").iterdir()
         with replaced(system):
-            store.seal()
-    files_of_segment = sorted(path.name for path in (tmp_path / "segments").iterdir())
-    renamed = [place for place, call in enumerate(system.calls) if call.startswith("rename ")]
-    assert sorted(system.calls[place].removeprefix("rename ") for place in renamed) == files_of_segment
-    for place in renamed:
-        assert system.calls[place - 1].startswith("sync ." + system.calls[place].removeprefix("rename "))
-    assert system.calls[0] == f"sync {journal.name}"
-    assert system.calls[-2:] == ["sync segments", f"unlink {journal.name}"]
+            store.close()
+    assert system.calls == [f"sync {journal.name}"]
 
 
 class Refusing(FileSystem):
@@ -418,10 +409,11 @@ def test_bytes_between_records_cost_none_and_empty_ones_are_none() -> None:
 
 def test_a_new_journal_says_nothing_of_itself(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
-    journal.sync_when_due()
-    assert (journal.size, journal.path) == (0, tmp_path)
-    assert journal.append([b"Rone"]) == len(MAGIC)
-    assert journal.size == journal.path.stat().st_size
+    journal.sync()
+    assert (journal.size, list(tmp_path.iterdir())) == (0, [])
+    path, begin = journal.append([b"Rone"])
+    assert (path.parent, begin) == (tmp_path, len(MAGIC))
+    assert journal.size == path.stat().st_size
     journal.close()
     assert journal.size == 0
 
@@ -431,8 +423,8 @@ def test_names_of_journals_sort_by_age(tmp_path: Path, monkeypatch: pytest.Monke
     for now in (9, 10, 0xFFF, 0x1000, 2**60 - 1, 2**60):
         monkeypatch.setattr("time.time_ns", lambda now=now: now)
         journal = Journal(tmp_path)
-        journal.append([b"R"])
-        made.append(journal.path.name)
+        path, _ = journal.append([b"R"])
+        made.append(path.name)
         journal.close()
     assert made == sorted(made)
     assert all(re.fullmatch(r"[0-9a-f]{32}\.journal", name) for name in made)
@@ -445,8 +437,8 @@ def test_a_journals_first_bytes_are_written_whole(tmp_path: Path) -> None:
 
     with replaced(Short()):
         journal = Journal(tmp_path)
-        journal.append([b"Rone"])
-    data = journal.path.read_bytes()
+        path, _ = journal.append([b"Rone"])
+    data = path.read_bytes()
     assert data.startswith(MAGIC)
     assert pieces(data).unreadable == 0
 

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tests.python.stores.keeping import encode
 
 from perhop import _engine
 from perhop.files.filesystem import FileSystem, atomic_write, replaced
-from perhop.stores.journal import MAGIC, joined
+from perhop.stores.journal import MAGIC, joined, pieces
+from perhop.stores.measures import Layout, Record
 from perhop.stores.outcomes import DirectoryStore, Entry, engine_digest, pack, run_key, unpack
-from perhop.stores.sweep_journal import Layout, Record, encode
 
 arrays = st.one_of(
     hnp.arrays(np.float64, hnp.array_shapes(min_dims=1, max_dims=2, min_side=0)),
@@ -295,6 +296,36 @@ def test_runs_in_the_earlier_format_are_said_and_left(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_a_store_of_the_version_before_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four runs, of which the journal was torn in the last."""
+    monkeypatch.setattr("perhop.stores.outcomes.engine_digest", lambda: "engine")
+    shutil.copytree(Path(__file__).parent / "earlier" / "runs", tmp_path / "runs")
+    store, said = opened(tmp_path / "runs")
+    (path,) = (tmp_path / "runs").iterdir()
+    assert found_in(store) == "abc"
+    assert store.load("d") is None
+    (text,) = said
+    assert text.startswith(f"warning: {path}: 128 of 533 bytes were not readable, as when a program")
+    assert text.endswith("; 3 finished runs are kept")
+    store.save("d", {"x": 4})
+    store.close()
+    again, nothing = opened(tmp_path / "runs")
+    assert (found_in(again), again.load("d"), nothing) == ("abc", {"x": 4}, [])
+
+
+def test_a_journal_of_version_1_is_written_anew(tmp_path: Path) -> None:
+    path = filled(tmp_path, "ab")
+    now = path.read_bytes()
+    contents = [content for _, content in pieces(now).contents]
+    lengths = [len(content).to_bytes(4, "little") for content in contents]
+    sums = [zlib.crc32(length + content) for length, content in zip(lengths, contents, strict=True)]
+    before = zip(lengths, (one.to_bytes(4, "little") for one in sums), contents, strict=True)
+    path.write_bytes(b"perhop runs 1\n" + b"".join(part for record in before for part in record))
+    store, said = opened(tmp_path)
+    assert (found_in(store), said) == ("ab", [])
+    assert path.read_bytes() == now
+
+
 def test_a_journal_whose_writer_lives_is_read_and_left_alone(tmp_path: Path) -> None:
     writer, _ = opened(tmp_path)
     writer.save("a", RUNS["a"])
@@ -335,13 +366,13 @@ def test_two_threads_that_find_the_same_run_broken_agree(
     filled(tmp_path, "a")
     store, said = opened(tmp_path)
     # What the other thread does between this one's two looks at the places of runs.
-    monkeypatch.setattr("perhop.stores.outcomes._read", lambda _place: store.reject("a"))
+    monkeypatch.setattr("perhop.stores.directory.Place.read", lambda _place: store.reject("a"))
     assert store.load("a") is None
     assert len(said) == 2
 
 
 def test_a_long_journal_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perhop.stores.outcomes.ROTATE_BYTES", 20)
+    monkeypatch.setattr("perhop.stores.journal.ROTATE_BYTES", 20)
     store, _ = opened(tmp_path)
     for name, run in RUNS.items():
         store.save(name, run)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from array import array
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.python.stores.keeping import encode
 
 from perhop.commands import cli
 from perhop.errors import PerhopError
 from perhop.stores.journal import joined
+from perhop.stores.measures import Layout, Record
+from perhop.stores.metrics import engine_id
 from perhop.stores.outcomes import DirectoryStore, Entry, engine_digest, pack
-from perhop.stores.sweep_journal import Layout, Record, encode
-from perhop.stores.sweeps import RUNS, SweepStore
+from perhop.stores.segments import ARCHIVE, RUNS
+from perhop.stores.sweeps import SweepStore
 from perhop.stores.verify import verify
-from perhop.sweeps.metrics import engine_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,26 +148,73 @@ def test_a_journal_that_is_being_written_is_not_broken(tmp_path: Path) -> None:
 
 def test_what_is_wrong_in_a_store_of_sweeps(tmp_path: Path) -> None:
     swept(tmp_path)
-    segment = next((tmp_path / "segments").glob(f"*{RUNS}"))
-    flip(segment, 50)
+    flip(max((tmp_path / "journals").iterdir()))
     (tmp_path / "journals" / "x.journal").write_bytes(encode([record(4)])[:-1])
-    (tmp_path / "segments" / ".y.partial").write_bytes(b"half")
-    (tmp_path / "segments" / "notes").write_text("mine")
+    (tmp_path / "journals" / ".x.new").write_bytes(b"half")
+    (tmp_path / "journals" / "notes").write_text("mine")
     said = found(tmp_path)
     assert [kind for kind, _ in said] == ["broken", "broken", "unfinished", "foreign"]
-    assert verify(tmp_path)[0].whole == 3
+    assert (verify(tmp_path)[0].whole, verify(tmp_path)[0].others) == (2, 0)
     assert found(tmp_path) == said, "nothing is changed"
+    SweepStore(tmp_path, lambda _: None).close()
+    assert [kind for kind, _ in found(tmp_path)] == ["foreign"]
     assert call("store", "verify", str(tmp_path), "--delete") == 0
     assert found(tmp_path) == []
-    assert verify(tmp_path)[0].whole == 3
+    assert verify(tmp_path)[0].whole == 2
 
 
-def test_a_missing_file_of_a_segment_is_found(tmp_path: Path) -> None:
-    swept(tmp_path)
-    next((tmp_path / "segments").glob(f"*{RUNS}")).unlink()
-    ((kind, text),) = found(tmp_path)
+def earlier(place: Path) -> Path:
+    """A store of sweeps of the version before this one, mended: a run in a journal, four in a segment."""
+    shutil.copytree(Path(__file__).parent / "earlier" / "sweeps", place)
+    ((kind, text),) = found(place)
+    assert (kind, text.rpartition(": ")[2]) == ("broken", "54 bytes cannot be read; 2 records are whole")
+    SweepStore(place, lambda _: None).close()
+    assert found(place) == []
+    return place
+
+
+def of_segment(store: Path, ending: str) -> Path:
+    (path,) = (store / "segments").glob(f"*{ending}")
+    return path
+
+
+def test_what_is_wrong_in_a_segment_of_the_version_before(tmp_path: Path) -> None:
+    store = earlier(tmp_path / "store")
+    flip(of_segment(store, RUNS), 50)
+    (store / "segments" / ".y.partial").write_bytes(b"half")
+    (store / "segments" / "notes").write_text("mine")
+    said = found(store)
+    assert [kind for kind, _ in said] == ["broken", "unfinished", "foreign"]
+    assert said[0][1] == f"{of_segment(store, RUNS)}: its content is not what its name says"
+    assert verify(store)[0].others == 5
+    assert found(store) == said, "nothing is changed"
+    assert call("store", "verify", str(store), "--delete") == 0
+    assert found(store) == []
+    assert verify(store)[0].others == 5
+
+
+def test_a_broken_archive_is_mended_and_what_was_set_aside_is_found(tmp_path: Path) -> None:
+    store = earlier(tmp_path / "store")
+    flip(of_segment(store, ARCHIVE))
+    assert [kind for kind, _ in found(store)] == ["broken"]
+    assert verify(store)[0].others == 1
+    SweepStore(store, lambda _: None).close()
+    ((kind, text),) = found(store)
+    assert (kind, text.rpartition(": ")[2]) == ("broken", "set aside when the store was opened")
+    assert verify(store)[0].others == 5
+    assert call("store", "verify", str(store), "--delete") == 0
+    assert found(store) == []
+
+
+def test_a_missing_archive_of_a_segment_is_found(tmp_path: Path) -> None:
+    store = earlier(tmp_path / "store")
+    of_segment(store, ARCHIVE).unlink()
+    ((kind, text),) = found(store)
     assert kind == "broken"
-    assert f"its file *{RUNS} is missing" in text
+    assert text.endswith(f"its file *{ARCHIVE} is missing")
+    assert call("store", "verify", str(store), "--delete") == 0
+    assert found(store) == []
+    assert verify(store)[0].others == 5
 
 
 def test_its_exit_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -30,10 +29,10 @@ from perhop.show.sheet import styled
 from perhop.statistics.intervals import Estimate, estimate
 from perhop.statistics.observations import Observations
 from perhop.stores.companions import Gathered, companions
+from perhop.stores.metrics import measure, names_of
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps.backend import Failed, LocalBackend, Task
 from perhop.sweeps.job import Swept, Workplace
-from perhop.sweeps.metrics import measure, names_of
 from perhop.sweeps.pictures import Marks, _marks_sheet, drawn, html_plots, waiting_times
 from perhop.sweeps.plan import Given, Plan, Point, read_plan
 from perhop.sweeps.report import write_sweep
@@ -482,10 +481,8 @@ def test_results_do_not_depend_on_threads_or_on_what_is_kept(tmp_path: Path) -> 
     assert (again.work.simulated, again.work.found) == (0, 12)
     assert one.json() == two.json() == rest.json() == again.json()
     assert one.json() != part.json()
-    with duckdb.connect() as database:
-        pattern = str(tmp_path / "three" / "segments" / "*.runs.parquet")
-        runs = database.read_parquet(pattern).project("scenario, seed").distinct().fetchall()
-    assert len(runs) == 12
+    with SweepStore(tmp_path / "three", pytest.fail) as store:
+        assert store.runs().select("scenario", "seed").n_unique() == 12
 
 
 @pytest.mark.usefixtures("small")

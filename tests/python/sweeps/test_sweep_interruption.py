@@ -12,9 +12,9 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.python.stores.keeping import kept_runs
 from tests.python.sweeps.running import quietly
 
-from perhop.stores.sweeps import SweepStore
 from perhop.sweeps.job import Workplace
 
 if TYPE_CHECKING:
@@ -66,15 +66,8 @@ def undisturbed(directory: Path) -> str:
 
 def finished(directory: Path) -> tuple[int, int]:
     """How many runs the store holds, and how many different ones; it is left as it is."""
-    journals = directory / "store" / "journals"
-    if not journals.exists():
-        return 0, 0
-    with SweepStore(directory / "store", lambda _: None) as store, store.connect() as database:
-        rows = database.execute(
-            "SELECT count(*), count(DISTINCT (scenario, seed)) FROM runs WHERE metric = 'throughput_bps'"
-        ).fetchone()
-    assert rows is not None
-    return int(rows[0]), int(rows[1])
+    rows = kept_runs(directory / "store")
+    return len(rows), len(set(rows))
 
 
 def wait_for_a_journal(process: subprocess.Popen[bytes], directory: Path, size: int = 0) -> None:

@@ -14,9 +14,9 @@ from tests.python.sweeps.running import quietly
 
 from perhop import _engine
 from perhop.errors import PerhopError
+from perhop.stores.metrics import engine_id
 from perhop.sweeps.backend import Failed
 from perhop.sweeps.job import Workplace, open_backend
-from perhop.sweeps.metrics import engine_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,10 +12,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.python.stores.keeping import kept_runs
 
 from perhop.commands import cli
 from perhop.processes import interrupts
-from perhop.stores.sweeps import SweepStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,10 +51,7 @@ def start(directory: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 def kept(directory: Path) -> set[tuple[str, int]]:
     """Scenario and seed of each run that the store holds; none twice."""
-    if not (directory / "store" / "journals").exists():
-        return set()
-    with SweepStore(directory / "store", lambda _: None) as store, store.connect() as database:
-        rows = database.execute("SELECT scenario, seed FROM runs WHERE metric = 'throughput_bps'").fetchall()
+    rows = kept_runs(directory / "store")
     assert len(set(rows)) == len(rows)
     return set(rows)
 
@@ -119,7 +116,7 @@ def test_wherever_ctrl_c_comes_the_command_says_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Typer makes an exit status of it, DuckDB and others an exception of their own."""
+    """Typer makes an exit status of it, libraries an exception of their own."""
     monkeypatch.chdir(tmp_path)
     text = {"sweep": 'scenario = "small.toml"\nruns = 2', "tune": TUNE}[command]
     (tmp_path / "it.toml").write_text(text, encoding="utf-8")
