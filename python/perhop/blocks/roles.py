@@ -283,8 +283,11 @@ class CongestionControl(Block, PythonCongestionControl):
         """New data was acknowledged; called during a recovery from losses only with the need `recovery`.
 
         Args:
-            ack: Its `delivered` segments, `in_flight`, `smoothed_rtt_s`; with `NEEDS` also `marked`, `rtt`,
-                `delivery_rate`, `round`, `is_app_limited`, `pipe`, `lost`, `recovering`.
+            ack: Its `delivered` segments, `acked` (the first segment that is not acknowledged), `in_flight`
+                (segments), `smoothed_rtt_s` (of data; 0 before the first). With `delivery` also `rtt` (ns, of
+                the newest segment; None if that was sent more than once), `delivery_rate` (bit/s), `round`
+                and `is_app_limited`, with `marks` also `marked`, with `recovery` also `pipe` (segments in the
+                network), `lost` (segments found lost since the last ACK) and `recovering`.
             now: The time in ns.
             random: `uniform()`, `chance(p)`, `exponential()`, `normal()`, `up_to(most)`.
         """
