@@ -32,7 +32,7 @@ def answers(
     matches: Sequence[str] = (),
     lenient: bool = False,
 ) -> Answers:
-    """What a user says beside a configuration, from text as the options of the command have it.
+    """Read what a user says beside a configuration, from text as the options of the command have it.
 
     Raises:
         PerhopError: One of them cannot be read; the message names the option.

@@ -55,7 +55,7 @@ class Fit:
     """A ramp in place of a curve, and how far it is off at most, in probability and at which fill."""
 
     ramp: tuple[float, float, float] | None
-    """None: the curve never drops before the queue is full."""
+    """The ramp; None: the curve never drops before the queue is full."""
     deviation: float = 0.0
     at: float = 0.0
 
@@ -143,7 +143,7 @@ class Points:
 
     @property
     def numbers(self) -> tuple[object, ...]:
-        """What makes two curves equal."""
+        """The numbers by which two curves are equal."""
         return self.interpolation, *self.points
 
     @property

@@ -1,4 +1,4 @@
-"""What a dialect declares: its name, how it is recognised and read, and what it writes."""
+"""The declaration of a dialect: its name, how it is recognised and read, and what it writes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Dialect:
     """As `--from` and `--to` take it."""
     title: str
     score: Callable[[Source], float] | None = None
-    """How much of a text looks like it: lines or constructs that no other dialect has. 0 is nothing."""
+    """Tells how much of a text looks like it: lines or constructs that no other dialect has. 0 is nothing."""
     read: Callable[[Source, Account], list[Port]] | None = None
-    """The ports of a configuration.
+    """Reads the ports of a configuration.
 
     A reader is total: whatever the bytes are, it returns ports and reports lines. It raises a `PerhopError`
     of one line only for what no device has, such as a thousand blocks within one another.
     """
     write: Callable[[Outgoing, Remarks], list[str]] | None = None
-    """The lines for a link; what they do not say as the scenario does goes to the remarks."""
+    """Writes the lines for a link; remarks take what these do not say as the scenario does."""
     comment: str = "#"
-    """What begins a line of comment."""
+    """The beginning of a line of comment."""
     schedulers: frozenset[str] = SHARING
     """The schedulers that it writes, by their names in scenarios; `htb` stands for trees of any depth."""
     flattens: bool = True

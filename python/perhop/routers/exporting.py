@@ -24,7 +24,7 @@ class Exported:
     text: str
     remarks: tuple[Remark, ...]
     naming: str
-    """What to do about the interface's name; empty where the dialect has names of its own."""
+    """The advice about the interface's name; empty where the dialect has names of its own."""
 
     def to_json(self) -> str:
         """The lines and the remarks as JSON."""

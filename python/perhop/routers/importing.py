@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a dialect's reader found: the ports, and the account of lines."""
+    """The result of a dialect's reader: the ports, and the account of lines."""
 
     dialect: Dialect
     ports: list[Port]

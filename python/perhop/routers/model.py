@@ -19,7 +19,7 @@ ALL_CODEPOINTS = frozenset(range(64))
 
 
 class How(StrEnum):
-    """How a value was obtained."""
+    """The way in which a value was obtained."""
 
     CONFIGURED = "configured"
     DEFAULT = "platform default"
@@ -28,17 +28,17 @@ class How(StrEnum):
 
 
 class Unit(StrEnum):
-    """What an amount in a queue is counted in."""
+    """The unit of an amount in a queue."""
 
     PACKETS = "packets"
     BYTES = "bytes"
     SECONDS = "seconds"
     PERCENT = "percent"
-    """Of the queue's limit."""
+    """A percentage of the queue's limit."""
     BUFFER_PERCENT = "percent of the buffer"
-    """Of the port's buffer."""
+    """A percentage of the port's buffer."""
     SEGMENTS = "segments"
-    """Of the device's buffer memory, whose size no configuration says."""
+    """A piece of the device's buffer memory; no configuration says its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Quantity:
 
 
 class RateUnit(StrEnum):
-    """What a rate is counted in."""
+    """The unit of a rate."""
 
     BPS = "bit/s"
     PERCENT = "percent"
-    """Of the port's rate."""
+    """A percentage of the port's rate."""
     REMAINING_PERCENT = "percent of the remaining rate"
     WEIGHT = "weight"
     PACKETS = "packets a second"
@@ -91,12 +91,12 @@ class Curve:
 
     @classmethod
     def ramp(cls, low: Quantity, high: Quantity, most: float, line: int, how: How = How.CONFIGURED) -> Curve:
-        """From 0 at `low` to `most` at `high`; all is dropped above."""
+        """A curve from 0 at `low` to `most` at `high`; above that all packets are dropped."""
         return cls(((low, 0.0), (high, most)), "linear", line, how)
 
 
 class Ecn(StrEnum):
-    """What happens to ECN-capable packets where the curve would drop."""
+    """The treatment of ECN-capable packets where the curve would drop them."""
 
     OFF = "off"
     BELOW_MAX = "mark below max"
@@ -117,7 +117,7 @@ ECN_VALUES = {
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Which packets of a queue a curve is for: by codepoints, by color, or all others."""
+    """The packets of a queue that a curve is for: by codepoints, by color, or all others."""
 
     label: str
     codepoints: frozenset[int] | None = None
@@ -131,7 +131,7 @@ class Drop:
     selector: Selector
     curve: Curve
     limit: Quantity | None = None
-    """Of the whole queue, beyond which these packets are dropped."""
+    """The length of the whole queue beyond which these packets are dropped."""
     ecn: Ecn | None = None
 
 
@@ -170,16 +170,16 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which packets a class takes: these codepoints, and conditions that codepoints do not express."""
+    """The packets that a class takes: codepoints, and conditions that codepoints do not express."""
 
     codepoints: frozenset[int] | None = None
-    """Of packets that it takes whatever the other conditions say; None: all that no earlier class takes, or
-    none if there are other conditions."""
+    """The codepoints that it takes whatever the other conditions say. None stands for all that no earlier
+    class takes, or for none if there are other conditions."""
     unknown: tuple[tuple[int, str], ...] = ()
-    """Other conditions: line and text."""
+    """The other conditions, each with its line and text."""
     line: int = 0
     possible: frozenset[int] = ALL_CODEPOINTS
-    """Of packets that it takes if they fulfill other conditions."""
+    """The codepoints that it takes from packets that fulfill the other conditions."""
 
     @property
     def sure(self) -> frozenset[int]:
@@ -216,7 +216,7 @@ class Match:
     def between(
         cls, sure: frozenset[int], most: frozenset[int], unknown: Sequence[tuple[int, str]], line: int
     ) -> Match:
-        """At least and at most these codepoints, by other conditions."""
+        """A match that takes `sure` at least and `most` at most, which depends on other conditions."""
         if sure == ALL_CODEPOINTS:
             return cls(None, (), line)
         if sure == most:
@@ -255,13 +255,13 @@ class Queue:
     ecn_line: int = 0
     head_drop: bool = False
     level: int | None = None
-    """Of strict priority, 0 first; None: shares what strict queues leave."""
+    """The level of strict priority, 0 first; None: the queue shares what strict queues leave."""
     level_line: int = 0
     in_profile: Rate | None = None
-    """Up to which a strict queue goes first; above it others do."""
+    """The rate up to which a strict queue goes first; above it others do."""
     guarantee: Rate | None = None
     share: Rate | None = None
-    """Of what guarantees leave."""
+    """The share of what guarantees leave."""
     ceiling: Rate | None = None
     ceiling_burst: Quantity | None = None
     within: list[Queue] = field(default_factory=list)
@@ -278,7 +278,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """What a class of hfsc is sure of, and its share of the class around it: long-run rates in bit/s."""
+    """The long-run rates of a class of hfsc in bit/s: its guarantee, and its share of the class around it."""
 
     real_time: float
     link_share: float
@@ -295,12 +295,12 @@ class TreeClass:
     burst: Quantity | None = None
     cburst: Quantity | None = None
     prio: tuple[int, int] | None = None
-    """With its line."""
+    """The priority with its line."""
     quantum: Quantity | None = None
     queue: str = ""
     classes: list[TreeClass] = field(default_factory=list)
     curves: Curves | None = None
-    """Of a class of hfsc."""
+    """The service curves of a class of hfsc."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,7 @@ class Jitter:
     line: int
     text: str
     sd: float | None = None
-    """Of `normal`."""
+    """The standard deviation of `normal`."""
     reorder: bool = True
     """Whether packets overtake one another by it."""
 
@@ -329,11 +329,11 @@ class Port:
     """Whether an interface has it: a policy or profile that none has is a port, too."""
     queues: list[Queue] = field(default_factory=list)
     rate: Rate | None = None
-    """The link's, as far as the configuration says it."""
+    """The rate of the link, as far as the configuration says it."""
     delay: Quantity | None = None
-    """The link's, where the configuration emulates one."""
+    """The delay of the link, where the configuration emulates one."""
     jitter: Jitter | None = None
-    """Of the link, beside `delay`."""
+    """The random delay of the link, beside `delay`."""
     loss: tuple[float, int, str] | None = None
     """The link's loss probability, with its line and text."""
     shaper: Rate | None = None
@@ -349,6 +349,6 @@ class Port:
     lines: set[int] = field(default_factory=set)
     """All lines that the port was read from."""
     shared: list[frozenset[int]] = field(default_factory=list)
-    """More of them, in sets that many ports have in common."""
+    """More lines, in sets that many ports have in common."""
     findings: list[Finding] = field(default_factory=list)
-    """What there is to say of this port only."""
+    """Findings about this port only."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from perhop.routers.curves import Color
 
 DEFAULT_BURST_S = 0.2
-"""Of the policer of a priority queue without `burst`: what comes in this time."""
+"""The burst of the policer of a priority queue without `burst`: what comes in this time."""
 MARKERS = {"token-bucket": "", "srtcm": "excess-burst", "trtcm": "peak-burst"}
 """The markers that devices have, with the key of the second burst."""
 
@@ -43,7 +43,7 @@ class QueueOut:
     """A queue with the packets that no earlier one takes."""
 
     place: str
-    """Where it is in the scenario."""
+    """The key of the queue in the scenario."""
     name: str
     codepoints: frozenset[int]
     rest: bool
@@ -53,17 +53,17 @@ class QueueOut:
     """Guaranteed, in bit/s."""
     weight: float | None = None
     cap: float | None = None
-    """Of a queue of strict priority, in bit/s."""
+    """The rate up to which a queue of strict priority goes first, in bit/s."""
     ceil: float | None = None
     """The rate to which its class is shaped, in bit/s."""
     ceil_burst: float = 0.0
-    """Of that shaper, in bytes."""
+    """The burst of that shaper, in bytes."""
     strict: bool = False
     """Whether it is a priority queue of `llq`; `cap` is then the rate of its policer."""
     burst: float | None = None
-    """Of that policer, in bytes."""
+    """The burst of that policer, in bytes."""
     prio: int = 0
-    """Of its class in a tree: those with the lowest borrow first."""
+    """The priority of its class in a tree: classes with the lowest one borrow first."""
     policed_always: bool = False
     """Whether that policer acts without congestion, too."""
     rule_place: str = ""
@@ -106,11 +106,11 @@ class MeterOut:
     rate: float
     burst: float
     peak_rate: float = 0.0
-    """Of `trtcm`."""
+    """The peak rate of `trtcm`."""
     second_burst: float = 0.0
     """The excess burst of `srtcm`, the peak burst of `trtcm`."""
     out: str = "mark"
-    """What becomes of packets out of profile, as the scenario has it."""
+    """The treatment of packets out of profile, as the scenario has it."""
     mode: str = "color-blind"
     group: int | None = None
     """The AF class whose codepoints it writes."""
@@ -164,7 +164,7 @@ class Outgoing:
     meters: list[MeterOut] = field(default_factory=list)
     """Meters that are not for the packets of one queue."""
     shaper: tuple[float, float] | None = None
-    """Rate and burst."""
+    """The shaper's rate and burst."""
     path: str = ""
     """The key of these queues' scheduler in the scenario."""
     shape: bool = False
@@ -188,7 +188,7 @@ class Range:
     least: float
     most: float
     source: int
-    """Which of the numbered sources of its module says so."""
+    """The number of the source among those of its module."""
     line: str
     """A regular expression of lines with the command; its group is the number."""
 
@@ -210,10 +210,10 @@ class Remark:
 
 
 class Remarks:
-    """What an export says beside its lines."""
+    """The remarks of an export: what its lines do not say as the scenario does."""
 
     def __init__(self) -> None:
-        """Without any."""
+        """Starts without remarks."""
         self.listed: list[Remark] = []
 
     def _add(self, kind: RemarkKind, place: str, text: str) -> None:
@@ -222,15 +222,15 @@ class Remarks:
             self.listed.append(remark)
 
     def differs(self, place: str, text: str) -> None:
-        """What a device does in another way."""
+        """Remark what a device does in another way."""
         self._add("differs", place, text)
 
     def left_out(self, place: str, text: str) -> None:
-        """What the dialect cannot express; an error unless the export is lenient."""
+        """Remark what the dialect cannot express; it is an error unless the export is lenient."""
         self._add("left out", place, text)
 
     def rounded(self, place: str, given: str, value: float, written: float, said: str) -> None:
-        """A number that is written as another one, if it is."""
+        """Remark that a number is written as another one, if it is."""
         if abs(written - value) <= 1e-7 * abs(value):
             return
         off = f", off by {100 * (written / value - 1):+.2g} %" if value else ""
@@ -313,7 +313,7 @@ def thresholds(text: str) -> Thresholds:
 
 
 def strict_classes(tables: list[dict[str, Any]]) -> list[bool]:
-    """Which classes of a tree, side by side, are strict: they go first, and have no more than their rate."""
+    """Tell which classes side by side are strict: they go first, and have no more than their rate."""
     last = max((table.get("prio") or 0 for table in tables), default=0)
     return [
         "queue" in table

@@ -45,7 +45,7 @@ MEANINGS = re.compile(
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """What a user should know of a line: a code of `CODES` and a sentence."""
+    """A code of `CODES` and a sentence about a line, for the user."""
 
     line: int
     code: str
@@ -68,7 +68,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        """All lines as one text."""
+        """The lines as one text."""
         return "\n".join(self.lines)
 
     def numbered(self) -> Iterable[tuple[int, str]]:
@@ -76,7 +76,7 @@ class Source:
         return enumerate(self.lines, 1)
 
     def starting(self, pattern: str) -> int:
-        """How many lines start with a pattern, behind blanks and in any case of letters."""
+        """Count the lines that start with a pattern, behind blanks and in any case of letters."""
         return len(re.findall(rf"{START}(?:{pattern})", self.text))
 
     def first(self, file: int) -> int:
@@ -84,7 +84,7 @@ class Source:
         return self._firsts[file]
 
     def place(self, line: int) -> str:
-        """Where a line is: `line 7`, or `edge.cfg:7` where there are several files."""
+        """The place of a line: `line 7`, or `edge.cfg:7` where there are several files."""
         if line <= 0:
             return "-"
         file = bisect.bisect_right(self._firsts, line) - 1
@@ -93,10 +93,10 @@ class Source:
 
 
 class Account:
-    """What became of each line."""
+    """The account of lines: each is used, reported, or a comment."""
 
     def __init__(self, source: Source) -> None:
-        """Of a source, no line of which has been read."""
+        """Takes a source, no line of which has been read."""
         self.source = source
         self.used: set[int] = set()
         self.understood: set[int] = set()

@@ -28,7 +28,7 @@ MODULES = (
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect for dialect in (import_module(f"{__name__}.{module}").DIALECT for module in MODULES)
 }
-"""All dialects, by name."""
+"""Every dialect, by name."""
 READERS = {name: dialect for name, dialect in DIALECTS.items() if dialect.read is not None}
 """The dialects that `perhop import` reads."""
 WRITERS = {name: dialect for name, dialect in DIALECTS.items() if dialect.write is not None}

@@ -1,1 +1,1 @@
-"""What several dialects take from Linux: quantities as `tc` writes them, CAKE, hfsc."""
+"""Parts of Linux that several dialects share: quantities as `tc` writes them, CAKE, hfsc."""

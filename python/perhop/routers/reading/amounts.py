@@ -18,7 +18,7 @@ ASSUMED_PACKET = 1000.0
 ASSUMED_SEGMENT = 208.0
 """Bytes, with `--lenient`: a cell of the buffer of many Broadcom chips."""
 ASSUMED_BUFFER_S = 0.05
-"""With `--lenient`: a buffer holds what is sent in 50 ms."""
+"""Seconds, with `--lenient`: a buffer holds what is sent in this time."""
 LEAST_BUFFER = 3000.0
 """Bytes of a buffer that is given as a time: two packets."""
 ASSUMED_RATES = (
@@ -34,14 +34,14 @@ ASSUMED_RATE = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the user says of the device beside its configuration."""
+    """Facts about the device that a user gives beside its configuration."""
 
     link_rate: float | None = None
     """Bit/s."""
     packet_size: float | None = None
     """Mean, in bytes."""
     buffer: Quantity | None = None
-    """Of the port, or of each queue where the platform has no other limit."""
+    """The buffer of the port, or of each queue where the platform has no other limit."""
     matches: dict[str, frozenset[int]] = field(default_factory=dict)
     """Codepoints of classes by name."""
     lenient: bool = False
@@ -62,7 +62,7 @@ class Amounts:
     """Resolves the quantities of one port; what is missing is in `needs`."""
 
     def __init__(self, port: Port, answers: Answers, account: Account) -> None:
-        """For a port; findings go to the account."""
+        """Takes a port and the answers; findings go to the account."""
         self._port = port
         self._answers = answers
         self._account = account

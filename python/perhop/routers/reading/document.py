@@ -28,9 +28,9 @@ class Entry:
     value: str
     line: int = 0
     how: How | None = None
-    """None: not a value of the device, such as a name."""
+    """The way in which the value was obtained; None: it is no value of the device, such as a name."""
     said: str = ""
-    """What the configuration says there, or what was done with it."""
+    """The text of the configuration there, or what was done with it."""
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perhop.routers.source import Account
 
 DELAY = "5ms"
-"""Of the link: no configuration has it."""
+"""The delay of the link: no configuration has it."""
 
 
 class Mapping:

@@ -414,7 +414,7 @@ class Rules:
     def _without_curve(
         self, queue: Queue, universe: frozenset[int], drops: list[tuple[Drop, Shape | None]]
     ) -> tuple[Drop, Shape | None] | None:
-        """What acts on codepoints that no curve names: the most lenient one, which is reported."""
+        """The curve for codepoints that no curve names: the most lenient one, which is reported."""
         covered = frozenset[int]().union(*(drop.selector.codepoints or () for drop, _ in drops))
         missing = universe - covered
         if not missing:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LEAST_BURST = 1500.0
 MOST_STRICT = 2
 POLICED_LIMIT = "1000p"
-"""Of the queue behind policers of arriving packets, of which the configuration says nothing."""
+"""The limit of the queue behind policers of arriving packets; the configuration says nothing of it."""
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Schedulers:
         self.policed: set[str] = set()
         """Queues whose own policer is that of a strict queue."""
         self.names: list[str] = []
-        """Of the classes, as --match has them."""
+        """The names of classes, as --match has them."""
         self.nested: list[Queue] = []
         """Queues of policies within classes, with the packets that each has."""
 
@@ -347,7 +347,7 @@ class Schedulers:
         return keys
 
     def _behind(self, path: str, others: list[Queue], shaped: list[Queue], *, limited: bool) -> Tables:
-        """What shares the link behind policed strict queues."""
+        """The queues that share the link behind policed strict ones."""
         if limited:
             return self._borrowing(path, others, shaped)
         if len(others) == 1:

@@ -1,4 +1,4 @@
-"""How queues share a port: guaranteed rates and weights, as `wfq` and `drr` have them."""
+"""Shares of a port: guaranteed rates and weights, as `wfq` and `drr` have them."""
 
 from __future__ import annotations
 

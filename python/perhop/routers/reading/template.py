@@ -73,7 +73,7 @@ def traffic(
 
 
 def _kinds(colors: Colors, codepoints: list[int], free: frozenset[int]) -> list[tuple[str, Color, int]]:
-    """What a queue distinguishes, for flows: a name (none for the first), a color, a codepoint."""
+    """The kinds of packets of a queue, for flows: a name (none for the first), a color, a codepoint."""
     samples = [(label, next((c for c in codes if c in free), None)) for label, codes in colors.samples]
     known = [(label, value) for label, value in samples if value is not None]
     if known:

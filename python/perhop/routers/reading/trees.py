@@ -152,7 +152,7 @@ def _settle(classes: list[TreeClass], capacity: float) -> None:
 
 
 def _real_time(made: TreeClass) -> float:
-    """What a class of hfsc is sure of: that of the leaves in it, since only these have a real-time curve."""
+    """The guarantee of a class of hfsc: the sum over its leaves, since only these have a real-time curve."""
     if made.classes:
         return sum(_real_time(inner) for inner in made.classes)
     return made.curves.real_time if made.curves is not None else 0.0

@@ -50,7 +50,7 @@ class Node:
         yield from (self.members or {}).items()
 
     def lines(self) -> Iterator[int]:
-        """All lines of it and within it."""
+        """The lines of the value, of its keys, and of all values in it."""
         yield self.line
         yield from self.keys.values()
         for _, member in self.pairs():

@@ -33,7 +33,7 @@ class Statement:
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """All its lines."""
+        """The lines of the statement and of the blocks around it."""
         return (self.line, *self.around)
 
 

@@ -1,4 +1,4 @@
-"""Which link of a scenario is exported, and how its scheduler is written."""
+"""The link of a scenario that is exported, with its scheduler as a dialect can write it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FLOW_QUEUES = frozenset({"fq-codel", "dualpi2"})
 SIDE_BY_SIDE = frozenset({"wfq", "drr"})
 """Schedulers of queues that share what priority queues leave."""
 MOST_NAMES = 8
-"""Of links, in a message."""
+"""Names of links in a message."""
 
 
 def chosen(scenario: dict[str, Any], origin: str, link: str | None, where: str) -> str:

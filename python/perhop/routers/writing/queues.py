@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 from perhop.errors import PerhopError
 from perhop.routers.curves import drop_precedence
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.outgoing import MeterOut, QueueOut, rate, size, strict_classes, takes
+from perhop.routers.outgoing import DEFAULT_BURST_S, MeterOut, QueueOut, rate, size, strict_classes, takes
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
-
-DEFAULT_BURST_S = 0.2
-"""Of the policer of a priority queue without `burst`: what comes in this time."""
 
 
 def as_flows(queues: list[QueueOut], scenario: dict[str, Any], metered: frozenset[int]) -> None:

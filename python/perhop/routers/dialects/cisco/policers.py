@@ -26,7 +26,7 @@ class Policer:
     """The words of `police`, with those of actions on lines after it."""
 
     def __init__(self, line: int, words: list[str]) -> None:
-        """Of a line; nothing is read yet."""
+        """Takes the words of a line; `read` reads them."""
         self._line = line
         self._words = words
         self.cir: Rate | None = None

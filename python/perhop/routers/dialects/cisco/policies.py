@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from perhop.routers.source import Account, Finding
 
 GROUPS = ("qos-group", "traffic-class")
-"""What a policy of arriving packets sets, for classes of departing ones to match."""
+"""The groups that policies of arriving packets set, for classes of departing packets to match."""
 
 
 @dataclass(slots=True)
@@ -27,9 +27,9 @@ class PolicyClass:
     """The kind of `random-detect`: `dscp`, `precedence` and so on; empty without it."""
     random_detect_line: int = 0
     findings: dict[int, list[Finding]] = field(default_factory=dict)
-    """What there is to say of policers, by their first line: actions on lines after it change it."""
+    """Findings about policers by their first line; actions on later lines change them."""
     groups: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """What it puts arriving packets into, `qos-group` or `traffic-class`: the number and the line."""
+    """The `qos-group` or `traffic-class` that it gives arriving packets: the number and the line."""
     buffers: Quantity | None = None
     """The part of the port's buffer that the class has."""
     place: int = 0
@@ -47,7 +47,7 @@ class PolicyClass:
 
 @dataclass(frozen=True, slots=True)
 class Flavour:
-    """What differs between Cisco's systems."""
+    """The differences between Cisco's systems."""
 
     name: str
     packet_bytes: float | None
@@ -69,7 +69,7 @@ class Condition:
     codepoints: frozenset[int] | None = None
     class_map: str = ""
     groups: tuple[str, frozenset[int]] | None = None
-    """Of packets that policies of arriving packets put there: `qos-group` or `traffic-class`, and which."""
+    """The `qos-group` or `traffic-class` that it matches, and the numbers."""
     negated: bool = False
 
 

@@ -33,14 +33,14 @@ class Ports:
         self._account = account
         self._flavour = flavour
         self._found: dict[str, tuple[Match, set[int]]] = {}
-        """What class maps take that others name."""
+        """The packets of class maps that were looked at, with their lines."""
         self._looking: set[str] = set()
         """Class maps that are being looked at, as one within another."""
         self._reached: dict[str, set[str]] = {}
         """Policies within each, by name."""
         self._queues = 0
         self._classified: dict[str, dict[int, Group]] = {}
-        """By what is set and its number."""
+        """The groups by their kind and number."""
 
     def ports(self) -> list[Port]:
         """The ports with policies; a policy that is not attached is a port of its own name."""
@@ -228,7 +228,7 @@ class Ports:
         return Match(None, ((entry.queue.line, f"class {name}"),), entry.queue.line)
 
     def _of_group(self, port: Port, entry: PolicyClass, number: int) -> Match:
-        """What a system-defined class takes: the packets of its group."""
+        """The packets of a system-defined class: those of its group."""
         match, lines = self._grouped(
             GROUPS[0], frozenset({number}), (entry.queue.line, f"qos-group {number}")
         )
@@ -249,7 +249,7 @@ class Ports:
     # Matches
 
     def _matched(self, class_map: ClassMap, depth: int = 0) -> tuple[Match, set[int]]:
-        """What a class map takes, and the lines that say so."""
+        """The packets of a class map, and the lines that say so."""
         if class_map.name not in self._found:
             self._looking.add(class_map.name)
             self._found[class_map.name] = self._joined(class_map, depth)

@@ -27,7 +27,7 @@ class QueueLines:
     """Writes what classes say of their queues."""
 
     def __init__(self, remarks: Remarks) -> None:
-        """What the lines do not say goes to the remarks."""
+        """Remarks take what the lines do not say."""
         self._remarks = remarks
 
     def lines(self, queue: QueueOut, *, priority: bool) -> list[str]:
@@ -79,7 +79,7 @@ class QueueLines:
     def _selectors(
         self, queue: QueueOut, place: str, curves: dict[str, str]
     ) -> tuple[bool, list[tuple[str, str]]]:
-        """Which packets have lines, each with the key of its curve; whether they are precedences.
+        """Choose the packets that have lines, each with the key of its curve; and whether by precedence.
 
         A class has lines for eight codepoints beside class selectors, AF and EF. Others have one by
         precedence, if all of a precedence have the same curve; else those that flows have come first, and
@@ -123,7 +123,7 @@ class QueueLines:
         return ["  random-detect ecn"] if mode else []
 
     def _by_size(self, rule: dict[str, Any], place: str) -> None:
-        """With thresholds in bytes a packet's size has no part in its probability there."""
+        """Remark that the device does not scale the probability by a packet's size."""
         profiles = [profile.get("curve") for profile in rule.get("profiles", [])]
         given = [rule.get(key) for key in ("thresholds", "green", "yellow", "red")] + profiles
         if rule.get("scale-by-size", True) and any("B/" in text for text in given if text):

@@ -39,6 +39,6 @@ RANGES = {
     "be": Range(1000, 512_000_000, 1, r"^  police .* be (\d+) "),
     "interface": Range(1, 200_000_000, 1, r"^ bandwidth (\d+)$"),
 }
-"""By command. Thresholds in bytes are not above the largest queue limit."""
+"""Ranges by command. Thresholds in bytes are not above the largest queue limit."""
 OTHER_CODEPOINTS = 8
 """Codepoints of a class with `random-detect dscp` lines beside class selectors, AF and EF (2)."""

@@ -35,7 +35,7 @@ INTERFACE_QUEUES = {
 }  # fmt: skip
 """Commands of interfaces that are about queues, and that are not read."""
 TRUST = {"trust", "cos", "dscp-mutation", "vlan-based"}
-"""What follows `mls qos` or `qos` in lines that say how arriving packets are classified."""
+"""Words after `mls qos` or `qos` in lines about the classification of arriving packets."""
 OUTSIDE = {
     "aaa", "access-list", "archive", "banner", "boot", "boot-start-marker", "control-plane", "enable",
     "errdisable", "event", "feature", "hardware", "hostname", "key", "license", "line", "login", "monitor",
@@ -46,7 +46,7 @@ OUTSIDE = {
 }  # fmt: skip
 """Commands outside of all blocks of which no class map, policy map or interface has the like."""
 DEEP = 1000
-"""More than any indentation."""
+"""An indentation that no line has."""
 HARDWARE_QUEUES = {"hold-queue", "tx-ring-limit"}
 """Queues of an interface beside those of its policy."""
 OLD_QUEUES = {

@@ -156,7 +156,7 @@ class Thresholds:
 
 
 def selector(words: list[str]) -> tuple[Selector | None, list[str]]:
-    """Which packets a curve is for, and the words after it."""
+    """Read the packets that a curve is for; returns the words after them, too."""
     kind = words[0].lower()
     if kind == "default":
         return Selector("all others"), words[1:]

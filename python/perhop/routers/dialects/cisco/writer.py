@@ -21,7 +21,7 @@ DEFAULT = "class-default"
 MOST_NAME = 40
 """Characters of the name of a class map or policy map (Cisco IOS QoS command reference, `policy-map`)."""
 MOST_CLASSES = 64
-"""Of a policy map (the same, `class`)."""
+"""Classes of a policy map (the same reference, `class`)."""
 MOST_LEVELS = 3
 """Policies within one another."""
 VALUES_OF_A_MATCH = 8
@@ -99,7 +99,7 @@ class _Writer:
         return result, body
 
     def _held(self, queue: QueueOut, *, priority: bool) -> list[str]:
-        """What a class says of its queue."""
+        """The lines of a class about its queue."""
         lines = [*self._queues.lines(queue, priority=priority), *self._policed(queue)]
         return lines if queue.meter is None else [*lines, *self._police(queue.meter)]
 

@@ -39,7 +39,7 @@ OUTSIDE = ("hostname", "version", "boot", "ip", "ipv6", "router", "vlan", "manag
 
 
 class Definitions:
-    """What the lines of a configuration define."""
+    """The class maps, policies, maps, profiles and interfaces of a configuration."""
 
     def __init__(self, source: Source, account: Account) -> None:
         """Findings go to the account."""

@@ -27,7 +27,7 @@ AMOUNTS: dict[str, tuple[Unit, float]] = {
     **dict.fromkeys(("us", "microseconds"), (Unit.SECONDS, 1e-6)),
     "packets": (Unit.PACKETS, 1),
 }
-"""Which of them a platform takes differs."""
+"""Units of amounts; a platform takes some of them."""
 RATES: dict[str, tuple[RateUnit, float]] = {
     "bps": (RateUnit.BPS, 1),
     "kbps": (RateUnit.BPS, 1e3),
@@ -61,7 +61,7 @@ class TxQueue:
     guarantee: Rate | None = None
     ceiling: Rate | None = None
     strict: bool | None = None
-    """None: not configured, which is strict priority."""
+    """Whether it has strict priority; None: it is not configured, which is strict priority."""
     strict_line: int = 0
     drops: list[Ramp] = field(default_factory=list)
     marks: Ramp | None = None
@@ -70,7 +70,7 @@ class TxQueue:
     lines: set[int] = field(default_factory=set)
 
     def over(self, other: TxQueue, account: Account) -> TxQueue:
-        """This queue of an interface over the same one of its profile."""
+        """Merge this queue of an interface with that of its profile; its own values win."""
         result = TxQueue(self.number, self.line, lines=self.lines | other.lines)
         for name in ("percent", "guarantee", "ceiling", "marks", "average", "limit"):
             own, given = getattr(self, name), getattr(other, name)
@@ -113,7 +113,7 @@ class PolicyClass:
     name: str
     line: int
     traffic_class: tuple[int, int] | None = None
-    """With its line."""
+    """The traffic class with its line."""
     meter: Meter | None = None
     lines: set[int] = field(default_factory=set)
 
@@ -337,7 +337,7 @@ class QueueReader:
 
 
 def ecn_mode(*, passes: bool) -> Ecn:
-    """What `random-detect ecn` alone does; `passes`: packets without ECN pass where others are marked."""
+    """The mode of `random-detect ecn` alone; `passes`: packets without ECN pass where others are marked."""
     return Ecn.ONLY if passes else Ecn.ALWAYS
 
 

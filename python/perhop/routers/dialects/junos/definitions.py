@@ -58,7 +58,7 @@ class Scheduler:
     rest: bool = False
     """Gets what others leave."""
     share: Rate | None = None
-    """Of what others leave."""
+    """The share of what others leave."""
     buffer: Quantity | None = None
     buffer_rest: int = 0
     """The line that gives it the rest of the buffer."""
@@ -97,7 +97,7 @@ class Unit0:
 
 
 class Definitions:
-    """What the statements of a source define, by kind and name."""
+    """The definitions of a configuration, by kind and name."""
 
     def __init__(self, source: Source, account: Account) -> None:
         """Findings go to the account."""
@@ -116,7 +116,7 @@ class Definitions:
         self.speeds: dict[str, tuple[Rate, Statement]] = {}
         self.policers = Policers(account)
         self.family: dict[str, dict[str, Unit0]] = {}
-        """By the name of an interface: it and its units, by their names."""
+        """Each interface with its units, by its name and theirs."""
 
     def read(self) -> None:
         """Read all statements."""

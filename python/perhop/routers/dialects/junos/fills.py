@@ -78,7 +78,7 @@ def _up_to_the_limit(
 
 
 def _whole(points: list[tuple[float, float]], place: str, remarks: Remarks) -> list[tuple[int, int]]:
-    """In whole percents, fills rising."""
+    """The points in whole percents, fills rising."""
     result: list[tuple[int, int]] = []
     for at, p in points:
         level = math.floor(100 * at + 0.5)

@@ -56,12 +56,12 @@ class Term:
     continues: bool = False
     """Whether its packets come to the next term, too."""
     lost: list[tuple[int, str]] = field(default_factory=list)
-    """What it does that is not simulated: line and text."""
+    """Actions that are not simulated: line and text."""
     lines: set[int] = field(default_factory=set)
 
 
 def by_class(name: str) -> str:
-    """What a queue takes of whose class nothing says the codepoints."""
+    """The condition of a queue for whose class nothing says the codepoints."""
     return f"forwarding-class {name}"
 
 

@@ -21,4 +21,4 @@ RANGES = {
     "burst": Range(1500, 2_147_450_880, 2, r"(?:burst-size-limit|burst-size) (\d+[kmg]?);"),
     "fill-level": Range(0, 100, 1, r"(?:fill-level|drop-probability) (\d+)\b"),
 }
-"""By statement."""
+"""Ranges by statement."""

@@ -284,7 +284,7 @@ class _Writer:
     # Drop curves
 
     def _same(self, queue: QueueOut) -> None:
-        """What Junos does in its own way, in every drop profile."""
+        """Remark what Junos does in its own way, in every drop profile."""
         rule, place = queue.rule, queue.rule_place
         for key, neutral in NEUTRAL.items():
             if rule.get(key, neutral) != neutral:

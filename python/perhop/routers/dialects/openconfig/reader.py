@@ -348,7 +348,7 @@ class Reader:
         return None
 
     def _action(self, holder: Node, key: str) -> Action:
-        """What happens to packets: they are dropped, marked, or pass."""
+        """The treatment of packets: they are dropped, marked, or pass."""
         config = holder.get(key, "config")
         if config is None:
             return "transmit" if key == "conform-action" else "drop"

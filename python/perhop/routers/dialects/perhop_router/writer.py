@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from perhop.routers.outgoing import Outgoing, Remarks
 
 PLACEHOLDERS = ("INSIDE", "OUTSIDE")
-"""Where --devices names none. No interface has these names, so a router that is started with them says so."""
+"""Names without --devices. No interface has them, so a router that is started with them says so."""
 LONGEST_NAME = 15
-"""Of an interface, in Linux."""
+"""Characters of the name of an interface in Linux."""
 NOT_THERE = {
     "python": "a class in Python, which acts in simulations only",
     "dwred": "`dwred`, which needs the window control of label-switched paths",
@@ -220,7 +220,7 @@ def _tables(value: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # 
 
 
 def _most(queue: dict[str, Any]) -> float:
-    """How many packets a queue may hold."""
+    """The number of packets that a queue may hold."""
     if isinstance(queue.get("limit"), str):
         limit = depth(queue["limit"])
         return limit.number if limit.packets else limit.number / SMALLEST

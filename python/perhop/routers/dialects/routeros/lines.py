@@ -69,7 +69,7 @@ class Menus:
         self._known = known
         self.entries: dict[str, list[Entry]] = {menu: [] for menu in known}
         self._valued: dict[tuple[str, str, str], list[Entry]] = {}
-        """By menu, key and value: the entries that had it, in their order."""
+        """The entries that had a value, in their order, by menu, key and value."""
         self._menu = ""
         for numbers, text in _logical(source):
             if not text.strip():
@@ -196,7 +196,7 @@ def _logical(source: Source) -> list[tuple[list[int], str]]:
 
 
 END = "\ue000"
-"""Where a line ends within a command: a character for private use, which is left out of words."""
+"""Marks the end of a line within a command: a character for private use, which is left out of words."""
 
 
 def _trimmed(text: str) -> str:

@@ -25,7 +25,7 @@ class Marks:
     """The marks of packets that leave by an interface."""
 
     def __init__(self, rules: list[Entry], interface: str, account: Account) -> None:
-        """Of rules in their order."""
+        """Follows the rules in their order, for packets that leave by this interface."""
         self._account = account
         self._codes: dict[str, set[int]] = {}
         self._unknown: dict[str, list[tuple[int, str]]] = {}
@@ -33,7 +33,7 @@ class Marks:
         """Connection marks whose conditions are not known, with these."""
         self._lines: dict[str, set[int]] = {}
         self.lines: set[int] = set()
-        """Of the rules that set marks that something asked for."""
+        """The lines of rules that set marks which something asked for."""
         marks: dict[int, str] = {}
         connections: dict[int, str] = {}
         done: set[int] = set()

@@ -51,7 +51,7 @@ RED = {
     "red-avg-packet": 1000,
 }
 RED_PROBABILITY = 0.02
-"""Of Linux's red; RouterOS has no key for it."""
+"""The probability of Linux's red; RouterOS has no key for it."""
 SFQ_LIMIT = 127
 SCALE = {
     "codel": {"limit": 1000, "target": 0.005, "interval": 0.1},

@@ -38,7 +38,7 @@ MENUS = frozenset({
     "ipv6 firewall mangle", "interface ethernet",
 })  # fmt: skip
 BUCKET = 0.1
-"""Of the rate, in seconds."""
+"""The default of `bucket-size`: seconds of the rate."""
 LEAST_BUCKET = 3000.0
 """Bytes: two packets."""
 LEAST = 1000.0
@@ -49,12 +49,12 @@ BURSTS = ("burst-limit", "burst-threshold", "burst-time")
 DIRECTIONS = ("upload", "download")
 ANYWHERE = {"", "0.0.0.0/0", "::/0", "0.0.0.0/0,::/0"}
 TARGETS = ("target", "dst", "target-addresses", "dst-address", "interface")
-"""Which packets a simple queue is for."""
+"""Keys that say which packets a simple queue is for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Which of a pair of values counts: that of upload, of download, or the only one of a queue tree."""
+    """The value of a pair that counts: that of upload, of download, or the only one of a queue tree."""
 
     index: int | None
 
@@ -80,9 +80,9 @@ class Reader:
         mangle = self._enabled("ip firewall mangle") + self._enabled("ipv6 firewall mangle")
         self._mangle = mangle
         self._names: set[str] = set()
+        """The names of classes of the port that is being made."""
         self._times: dict[str, int] = {}
-        """How often a name was taken already."""
-        """Of the classes of the port that is being made."""
+        """The number of classes that have a name already."""
 
     def _enabled(self, menu: str) -> list[Entry]:
         result = []
@@ -399,7 +399,7 @@ class Reader:
         return Rate(bps, RateUnit.BPS, entry.place(key), text=text) if bps else None
 
     def _bucket(self, entry: Entry, side: Side, of: Rate) -> Quantity | None:
-        """How much a class can send at once: `bucket-size` seconds of its rate."""
+        """The amount that a class can send at once: `bucket-size` seconds of its rate."""
         if of.unit is not RateUnit.BPS:
             return None
         value = side.of(entry, "bucket-size", str(BUCKET))

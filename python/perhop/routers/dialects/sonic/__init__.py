@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def score(source: Source) -> float:
-    """How much a file looks like config_db: by the names of tables that it has."""
+    """Count the names of tables that a file has."""
     return 9.0 * sum(f'"{table}"' in source.text for table in TABLES)
 
 

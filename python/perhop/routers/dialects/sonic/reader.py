@@ -33,11 +33,11 @@ TABLES = {
     "WRED_PROFILE", "SCHEDULER", "QUEUE", "DSCP_TO_TC_MAP", "TC_TO_QUEUE_MAP", "PORT_QOS_MAP", "PORT",
 }  # fmt: skip
 MAPS = ("tc_to_queue_map", "dscp_to_tc_map")
-"""What binds maps to a port."""
+"""Keys that bind maps to a port."""
 CHOICES = {"dot1p_to_tc_map", "mpls_tc_to_tc_map", "dscp_to_fc_map", "exp_to_fc_map"}
-"""Other maps that choose queues; beside `dscp_to_tc_map` they are for packets without a codepoint."""
+"""Further maps that choose queues; beside `dscp_to_tc_map` they are for packets without a codepoint."""
 PAUSES = {"pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map", "tc_to_pg_map"}
-"""Of priority flow control and of shared buffers."""
+"""Keys of priority flow control and of shared buffers."""
 COLORS: tuple[Color, ...] = ("green", "yellow", "red")
 NAMES = {
     "ecn_none": (), "ecn_green": ("green",), "ecn_yellow": ("yellow",), "ecn_red": ("red",),
@@ -130,7 +130,7 @@ class Reader:
                 self._account.find("W13", member.line, f"PORT: not about queues: `{key}`")
 
     def _bound(self, port: Port) -> None:
-        """What `PORT_QOS_MAP` says of a port beside its maps: the shaper of all its queues, and pauses."""
+        """Read from `PORT_QOS_MAP` the shaper of all queues of a port, and report pauses."""
         table = self._tables.get("PORT_QOS_MAP")
         entry = None if table is None else table.get(port.name) or table.get("global")
         if entry is None:

@@ -249,7 +249,7 @@ def _target(words: list[str]) -> str:
 
 
 def _continues(words: list[str]) -> str:
-    """Which packets of a policer come to later filters (iproute2: `conform-exceed EXCEED/CONFORM`)."""
+    """The packets of a policer that come to later filters (iproute2: `conform-exceed EXCEED/CONFORM`)."""
     at = words.index("conform-exceed") + 1 if "conform-exceed" in words[:-1] else 0
     exceed, _, conform = (
         words[at].partition("/") if at else ("continue" if "continue" in words else "", "", "")
@@ -277,7 +277,7 @@ def _condition(words: list[str]) -> tuple[int, frozenset[int] | None]:
 
 
 def _u32(words: list[str]) -> tuple[int, frozenset[int] | None]:
-    """What follows `match` of u32 (iproute2, tc/f_u32.c)."""
+    """Read the words after `match` of u32 (iproute2, tc/f_u32.c)."""
     head, second = words[0], words[1] if len(words) > 1 else ""
     if head in {"ip", "ip6"} and second in {"dsfield", "tos", "priority", "precedence"} and len(words) > 3:
         return _offset(words, 4), _tos(words[2], words[3])

@@ -58,7 +58,7 @@ class Device:
     classes: list[Command] = field(default_factory=list)
     filters: list[Command] = field(default_factory=list)
     lengths: list[Command] = field(default_factory=list)
-    """What sets the length of queues that say none."""
+    """Commands that set the length of queues that say none."""
 
     @property
     def empty(self) -> bool:
@@ -288,7 +288,7 @@ class Interface:
         port.queues = [queue]
 
     def _inner(self, port: Port, child: Command, depth: int) -> None:
-        """What a shaper or an emulator of links holds; of two shapers the slower one counts."""
+        """Fill a port with what a shaper or an emulator holds; of two shapers the slower one counts."""
         held = Port(port.name, port.line)
         self._root(held, child, depth + 1)
         port.queues, port.tree, port.sharing = held.queues, held.tree, held.sharing
@@ -543,7 +543,7 @@ class Interface:
 
 
 def _in_order(groups: Iterable[list[tuple[int, T]]]) -> list[T]:
-    """What several lists have, by its order."""
+    """Merge lists by the order of their items."""
     return [item for _, item in sorted(chain.from_iterable(groups), key=lambda entry: entry[0])]
 
 

@@ -22,7 +22,7 @@ class Options:
     """The parameters of a command as words; what is not asked for is reported by `close`."""
 
     def __init__(self, command: Command, account: Account) -> None:
-        """Of a command."""
+        """Takes the words of a command."""
         self._command = command
         self._account = account
         self._words = list(command.words)
@@ -104,7 +104,7 @@ class Options:
         return self._quantity(names, Unit.SECONDS, tc_units.time)
 
     def sizes(self, *names: str) -> None:
-        """What counts headers beside the packet: packets have their IP size here."""
+        """Report words that count headers beside the packet: packets have their IP size here."""
         for name in names:
             value = self.text(name)
             if value is not None and value not in {"0", "0b", "ethernet"}:

@@ -23,4 +23,4 @@ RANGES = {
     "prio": Range(1, 65535, 1, r"\bfilter .*\bprio (\d+)\b"),
     "probability": Range(0, 1, 1, r"\bprobability (\S+)"),
 }
-"""By parameter. Rates have 64 bits, which no scenario exceeds."""
+"""Ranges by parameter. Rates have 64 bits, which no scenario exceeds."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _place(command: Command) -> tuple[str, ...]:
-    """What a command is about: a class by its handle, a qdisc or a filter by its parent."""
+    """The place of a command: a class by its handle, a qdisc or a filter by its parent."""
     of_class = command.object == "class"
     return ("class", *class_of(command.handle)) if of_class else (command.object, command.parent)
 

@@ -36,7 +36,7 @@ SLOW_AVERAGE = 10
 
 @dataclass(frozen=True, slots=True)
 class VirtualQueue:
-    """What a virtual queue of gred is configured to."""
+    """The configuration of a virtual queue of gred."""
 
     curve: Curve
     limit: Quantity | None

@@ -21,7 +21,7 @@ PRIOS = 8
 DEEPEST = 8
 """Classes within classes; Linux refuses more."""
 CURVES = {"rt": ("rt",), "ls": ("ls",), "sc": ("rt", "ls"), "ul": ("ul",)}
-"""What each service curve of hfsc sets: `sc` is the real-time and the link-sharing one."""
+"""The curves that each word of hfsc sets: `sc` is the real-time and the link-sharing one."""
 
 
 def major(handle: str) -> str:
@@ -30,7 +30,7 @@ def major(handle: str) -> str:
 
 
 def class_of(handle: str) -> tuple[str, str]:
-    """What a handle names: equal of two handles of one class."""
+    """The class that a handle names: two handles of one class give the same."""
     return major(handle), _part(handle.partition(":")[2])
 
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from perhop.routers.outgoing import Depth, Outgoing, QueueOut, Remarks
 
 HANDLE = "1:"
-"""Of the qdisc that has the classes."""
+"""The handle of the qdisc that has the classes."""
 SHAPER = "f000:"
 MTU = 1514
 MOST_BANDS = 16
 MOST_VQS = 16
 PASS = "action ok"
-"""Of packets whose meter is left out, so that the one of all others does not police them."""
+"""The action for packets whose meter is left out, so that the meter of all others does not police them."""
 SHAPER_S = 0.004
 """The burst of --shape: what comes in this time, at least one frame."""
 EXPONENTS = (1, 15)
@@ -160,7 +160,7 @@ class _Writer:
         self._lines.append(f"tc {what} {verb} dev {self._device} {words}")
 
     def _shaper(self) -> str:
-        """Where the queues stand: at the root, or within a token bucket."""
+        """Write the shaper; returns the parent of the queues: the root, or a token bucket."""
         link = self._link
         place = f"{link.place}.queue"
         if link.shaper is not None:
@@ -192,7 +192,7 @@ class _Writer:
         return self._remarks.bytes(place, key, value, RANGES["size"])
 
     def _depth(self, place: str, key: str, value: Depth, packet: float) -> int:
-        """In bytes."""
+        """The bytes of a limit or a threshold."""
         if not value.packets:
             return self._bytes(place, key, value.number)
         text = f"{key} {units.packets_text(value.number)}: bytes there, of packets of {packet:g} B"
@@ -402,7 +402,7 @@ class _Writer:
         self._add("qdisc", f"{head} {' '.join(words)}")
 
     def _same(self, place: str, rule: dict[str, Any]) -> None:
-        """What Linux's RED does in its own way."""
+        """Remark what Linux's RED does in its own way."""
         for key, neutral in NEUTRAL.items():
             if rule.get(key, neutral) != neutral:
                 self._remarks.left_out(f"{place}.{key}", f"tc has no `{key}`")
@@ -477,7 +477,7 @@ class _Writer:
 
     @staticmethod
     def _gred_words(head: str, parent: str, vqs: int) -> tuple[str, str]:
-        """What begins the commands that set up gred and its virtual queues."""
+        """The beginning of the commands that set up gred and its virtual queues."""
         change = f"{parent} handle {head.rpartition(' ')[2]} gred"
         return f"{head} gred setup vqs {vqs}", change
 

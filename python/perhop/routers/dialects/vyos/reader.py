@@ -33,7 +33,7 @@ KNOWN = {"bandwidth", "ceiling", "burst", "priority", "codel-quantum", "queue-ty
          *EMULATED.values(), *THRESHOLDS}  # fmt: skip
 """Leaves that some policy or class has."""
 ACTIONS = {"exceed": "drop", "not-exceed": "ok"}
-"""What a limiter does, and its defaults."""
+"""The actions of a limiter, and their defaults."""
 DROPS = {"drop", "shot"}
 
 
