@@ -32,13 +32,13 @@ class MyBackup(Application):
 
 def network(backup: MyBackup | None) -> perhop.Scenario:
     """Users of the web at 10 Mbit/s, and perhaps a backup."""
-    queue = perhop.DropTail(limit="100p")
-    link = perhop.Link(from_="server", to="home", rate="10Mbps", delay="20ms", queue=queue)
-    tcp = perhop.Tcp(tcp="linux", packet="1500B", ack="52B")
+    queue = perhop.scenario.DropTail(limit="100p")
+    link = perhop.scenario.Link(from_="server", to="home", rate="10Mbps", delay="20ms", queue=queue)
+    tcp = perhop.scenario.Tcp(tcp="linux", packet="1500B", ack="52B")
     ends = {"from_": "server", "to": "home", "transport": tcp}
-    flows = [perhop.Flow(name="web", count=10, application=perhop.Web(), **ends)]
+    flows = [perhop.scenario.Flow(name="web", count=10, application=perhop.scenario.Web(), **ends)]
     if backup is not None:
-        flows.append(perhop.Flow(name="backup", application=backup, **ends))
+        flows.append(perhop.scenario.Flow(name="backup", application=backup, **ends))
     return perhop.Scenario(duration="300s", warmup="20s", links={"downlink": link}, flows=flows)
 
 

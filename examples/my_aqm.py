@@ -33,19 +33,19 @@ class MyBlue(Aqm):
             self.probability, self.moved = min(1.0, max(0.0, self.probability + step)), now
 
 
-def network(rule: perhop.Queue) -> perhop.Scenario:
+def network(rule: perhop.scenario.Queue) -> perhop.Scenario:
     """Twenty TCP flows at 20 Mbit/s, with a round-trip time of 100 ms."""
-    link = perhop.Link(from_="a", to="b", rate="20Mbps", delay="50ms", queue=rule)
-    flows = [perhop.Flow(name="tcp", count=20, from_="a", to="b", transport=perhop.Tcp(tcp="newreno"))]
+    link = perhop.scenario.Link(from_="a", to="b", rate="20Mbps", delay="50ms", queue=rule)
+    flows = [perhop.scenario.Flow(name="tcp", count=20, from_="a", to="b", transport=perhop.scenario.Tcp(tcp="newreno"))]
     return perhop.Scenario(duration="60s", warmup="20s", links={"link": link}, flows=flows)
 
 
 RULES = {
     "my blue": MyBlue(limit="200p"),
-    "drop-tail": perhop.DropTail(limit="200p"),
-    "red": perhop.Red(thresholds="20/60/0.1", limit="200p"),
-    "codel": perhop.Codel(limit="200p"),
-    "pie": perhop.Pie(limit="200p"),
+    "drop-tail": perhop.scenario.DropTail(limit="200p"),
+    "red": perhop.scenario.Red(thresholds="20/60/0.1", limit="200p"),
+    "codel": perhop.scenario.Codel(limit="200p"),
+    "pie": perhop.scenario.Pie(limit="200p"),
 }
 
 if __name__ == "__main__":

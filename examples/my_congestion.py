@@ -31,10 +31,10 @@ class MyVegas(CongestionControl):
 
 def network(congestion: str | MyVegas) -> perhop.Scenario:
     """Four TCP flows at 20 Mbit/s, with a round-trip time of 100 ms and a deep queue without an AQM."""
-    tail = perhop.DropTail(limit="500p")
-    link = perhop.Link(from_="a", to="b", rate="20Mbps", delay="50ms", queue=tail)
-    tcp = perhop.Tcp(tcp="newreno", sack=True, congestion=congestion, initial_window="10p")
-    flows = [perhop.Flow(name="tcp", count=4, from_="a", to="b", start="0s..1s", transport=tcp)]
+    tail = perhop.scenario.DropTail(limit="500p")
+    link = perhop.scenario.Link(from_="a", to="b", rate="20Mbps", delay="50ms", queue=tail)
+    tcp = perhop.scenario.Tcp(tcp="newreno", sack=True, congestion=congestion, initial_window="10p")
+    flows = [perhop.scenario.Flow(name="tcp", count=4, from_="a", to="b", start="0s..1s", transport=tcp)]
     return perhop.Scenario(duration="60s", warmup="20s", links={"link": link}, flows=flows)
 
 

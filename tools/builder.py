@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import keyword
 import re
 import textwrap
 from typing import Any
+
+from perhop.scenario.base import attribute
 
 HEADER = '''"""The scenario format as Python classes.
 
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from perhop.scenario.base import PythonApplication, PythonAqm, PythonCongestionControl, PythonMeter, Table
+from perhop.scenario.whole import Whole
 '''
 # Blocks that are classes in Python, by the key that names the block: a table is an object of such a class.
 CLASSES = {
@@ -49,12 +51,6 @@ LINE = 110
 def class_name(text: str) -> str:
     """`rio-plus-out` as `RioPlusOut`."""
     return NAMES.get(text, "".join(part[:1].upper() + part[1:] for part in text.replace("-", " ").split()))
-
-
-def attribute(key: str) -> str:
-    """A scenario's key as a Python name."""
-    name = key.replace("-", "_")
-    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 class Builder:
@@ -164,7 +160,7 @@ class Builder:
         body = textwrap.indent("\n".join(doc).rstrip(), "    ").replace("\n    \n", "\n\n").lstrip()
         lines = [
             "@dataclass(frozen=True, kw_only=True, repr=False)",
-            f"class {name}(Table):",
+            f"class {name}({'Whole' if name == 'Scenario' else 'Table'}):",
             f'    """{body}\n    """',
             "",
             *tags,

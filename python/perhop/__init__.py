@@ -1,7 +1,8 @@
 """perhop: who gets what at a congested link, and will it stay so when deployed?
 
 Describe links, flows, service profiles and queue rules; `run` says each flow's throughput against its
-profile, each class's loss and delay, with intervals over independent runs.
+profile, each class's loss and delay, with intervals over independent runs. Each command of `perhop` is a
+function of the same name here; the classes that scenarios are built of are in `perhop.scenario`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,11 @@ TYPE_CHECKING = False  # as `typing` has it, which takes long to load: Ctrl-C ma
 if TYPE_CHECKING:
     from typing import Any
 
+    from perhop import gym as gym
+    from perhop import measures as measures
+    from perhop import routers as routers
+    from perhop import scenario as scenario
+    from perhop import statistics as statistics
     from perhop._engine import version as __version__
     from perhop.blocks.plugins import (
         Action,
@@ -26,14 +32,23 @@ if TYPE_CHECKING:
         Verdict,
     )
     from perhop.captures.replaying import Replay, replay
+    from perhop.coursework.interface import course
     from perhop.errors import BlockError, PerhopError, PerhopWarning, ScenarioError
     from perhop.planning.interface import Planned, plan
+    from perhop.real_packets.comparing import compare
+    from perhop.real_packets.laboratory import LiveResult
+    from perhop.real_packets.laboratory import run as live
+    from perhop.real_packets.report import Compared
+    from perhop.rerunning import Rerun, rerun
+    from perhop.runs import quality as quality
     from perhop.runs.result import Result
     from perhop.runs.simulate import run
-    from perhop.scenario import builder as _scenario
-    from perhop.scenario.builder import *  # noqa: F403 - the builder's classes follow the engine's registered blocks
+    from perhop.scenario.builder import Scenario
     from perhop.stepping.driving import Packet, drive
     from perhop.stepping.simulation import Simulation
+    from perhop.studies.interface import Reproduction, reproduce
+    from perhop.sweeps.interface import sweep, tune
+    from perhop.sweeps.job import Swept
 
     __all__ = [
         "Action",
@@ -42,9 +57,11 @@ if TYPE_CHECKING:
         "Bitrate",
         "BlockError",
         "Bytes",
+        "Compared",
         "CongestionControl",
         "Depth",
         "Duration",
+        "LiveResult",
         "Meter",
         "Packet",
         "PerhopError",
@@ -52,26 +69,37 @@ if TYPE_CHECKING:
         "Planned",
         "Probability",
         "Replay",
+        "Reproduction",
+        "Rerun",
         "Result",
+        "Scenario",
         "ScenarioError",
         "Simulation",
+        "Swept",
         "Verdict",
         "__version__",
+        "compare",
+        "course",
         "drive",
+        "live",
         "plan",
         "replay",
+        "reproduce",
+        "rerun",
         "run",
+        "sweep",
+        "tune",
     ]
-    __all__ += _scenario.__all__
 else:
     _MODULES = {
         "gym": "gym",
         "measures": "measures",
         "quality": "runs.quality",
+        "routers": "routers",
         "scenario": "scenario",
         "statistics": "statistics",
     }
-    """Modules that are there before anybody imports them, and where they are."""
+    """Documented modules, which are there before anybody imports them, and where they are."""
     _PLACES = {
         "Action": "blocks.plugins",
         "Application": "blocks.plugins",
@@ -79,25 +107,39 @@ else:
         "Bitrate": "blocks.plugins",
         "BlockError": "errors",
         "Bytes": "blocks.plugins",
+        "Compared": "real_packets.report",
         "CongestionControl": "blocks.plugins",
         "Depth": "blocks.plugins",
         "Duration": "blocks.plugins",
+        "LiveResult": "real_packets.laboratory",
         "Meter": "blocks.plugins",
+        "Packet": "stepping.driving",
         "PerhopError": "errors",
         "PerhopWarning": "errors",
         "Planned": "planning.interface",
         "Probability": "blocks.plugins",
-        "ScenarioError": "errors",
-        "Verdict": "blocks.plugins",
         "Replay": "captures.replaying",
+        "Reproduction": "studies.interface",
+        "Rerun": "rerunning",
         "Result": "runs.result",
+        "Scenario": "scenario.builder",
+        "ScenarioError": "errors",
         "Simulation": "stepping.simulation",
-        "Packet": "stepping.driving",
+        "Swept": "sweeps.job",
+        "Verdict": "blocks.plugins",
+        "compare": "real_packets.comparing",
+        "course": "coursework.interface",
         "drive": "stepping.driving",
+        "live": "real_packets.laboratory:run",
         "plan": "planning.interface",
         "replay": "captures.replaying",
+        "reproduce": "studies.interface",
+        "rerun": "rerunning",
         "run": "runs.simulate",
+        "sweep": "sweeps.interface",
+        "tune": "sweeps.interface",
     }
+    __all__ = (*_PLACES, "__version__")  # noqa: PLE0604 - the names of a table
 
     def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has this name
         """Load what is first asked for: the command line need not wait for data frames."""
@@ -108,15 +150,17 @@ else:
         if name == "__version__":
             return importlib.import_module("perhop._engine").version
         if name in _PLACES:
-            return getattr(importlib.import_module(f"perhop.{_PLACES[name]}"), name)
-        if not name[0].isupper() and name != "__all__":  # modules, before they are loaded, among others
-            raise AttributeError(f"module 'perhop' has no attribute {name!r}")
-        scenario = importlib.import_module("perhop.scenario.builder")
-        if name == "__all__":
-            return [*_PLACES, "__version__", *scenario.__all__]
-        if name in scenario.__all__:
-            return getattr(scenario, name)
+            module, _, attribute = _PLACES[name].partition(":")
+            return getattr(importlib.import_module(f"perhop.{module}"), attribute or name)
+        if name[0].isupper():
+            builder = importlib.import_module("perhop.scenario.builder")
+            if name in builder.__all__:
+                import warnings  # noqa: PLC0415
+
+                text = f"perhop.{name} is perhop.scenario.{name}; the former name goes with the next version"
+                warnings.warn(text, DeprecationWarning, stacklevel=2)
+                return getattr(builder, name)
         raise AttributeError(f"module 'perhop' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__getattr__("__all__")})
+        return sorted({*globals(), *__all__, *_MODULES})

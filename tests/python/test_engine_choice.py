@@ -40,7 +40,7 @@ def without_lookahead(small: Path) -> Path:
 
 
 def test_the_batched_engine_is_the_default_and_the_reference_engine_gives_the_same(small: Path) -> None:
-    batched, reference = perhop.run(small), perhop.run(small, engine="reference")
+    batched, reference = perhop.run(small, runs=1), perhop.run(small, engine="reference", runs=1)
     assert (batched.engine, batched.engine_reason) == ("batched", None)
     assert (reference.engine, reference.engine_reason) == ("reference", "requested")
     assert_frame_equal(batched.flows, reference.flows)
@@ -48,16 +48,16 @@ def test_the_batched_engine_is_the_default_and_the_reference_engine_gives_the_sa
 
 
 def test_a_network_without_lookahead_runs_on_the_reference_engine(without_lookahead: Path) -> None:
-    result = perhop.run(without_lookahead)
+    result = perhop.run(without_lookahead, runs=1)
     assert (result.engine, result.engine_reason) == ("reference", REFUSED)
     with pytest.raises(ScenarioError, match="the batched engine cannot run this network: link `fast` leaves"):
-        perhop.run(without_lookahead, engine="batched")
+        perhop.run(without_lookahead, engine="batched", runs=1)
 
 
 def test_an_unknown_engine_is_refused(small: Path) -> None:
     wrong: Any = "turbo"
     with pytest.raises(PerhopError, match="engine must be batched or reference, not 'turbo'"):
-        perhop.run(small, engine=wrong)
+        perhop.run(small, engine=wrong, runs=1)
 
 
 def test_the_terminal_names_the_reference_engine_where_nobody_requested_it(

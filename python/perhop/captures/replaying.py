@@ -381,9 +381,9 @@ def replay(
         scenario: The scenario of `link`; see `perhop.scenario.reading.ScenarioSource`. The link's queue and
             meters act, nothing else.
         link: Its name; `NAME (reverse)` is the other direction. Not needed where one link has a queue.
-        meter: A meter as the `profile` of a flow, such as `perhop.Srtcm(…)`. It sees each packet with the
-            color of its codepoint, and its marker writes a codepoint of Assured Forwarding into each.
-        queue: A queue as that of a link, such as `perhop.Codel()`.
+        meter: A meter as the `profile` of a flow, such as `perhop.scenario.Srtcm(…)`. It sees each packet
+            with the color of its codepoint, and its marker writes a codepoint of Assured Forwarding.
+        queue: A queue as that of a link, such as `perhop.scenario.Codel()`.
         rate: The rate of the queue's link, such as `10Mbps`.
         interface: The name of the interface whose packets take part, in a pcapng file; all unless given.
         match: Which packets take part: `source`, `destination` (networks), `protocol`, `source-ports`,

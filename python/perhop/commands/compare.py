@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from perhop.commands import live as living
 from perhop.commands import terminal
 from perhop.commands.context import Results
-from perhop.errors import PerhopError, ScenarioError
-from perhop.plurals import counted
+from perhop.errors import PerhopError
 from perhop.processes import interrupts
 from perhop.real_packets import LIVE_RUNS, SIMULATED_RUNS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from perhop.real_packets import explain, laboratory, report
-    from perhop.real_packets.equivalence import Margin
-    from perhop.real_packets.laboratory import LiveResult
-    from perhop.runs.result import Result
 
 
 def compare(
@@ -101,7 +90,7 @@ def compare(
       perhop compare my.toml --margin 5% --explain --out results/compared
     """
     with interrupts.loading():
-        from perhop.real_packets import equivalence, report
+        from perhop.real_packets import comparing, equivalence, report
         from perhop.runs import extent
         from perhop.scenario import reading
     if len(scenarios) > 2:
@@ -117,12 +106,16 @@ def compare(
     terminal.warn(notice for checked in read for notice in checked.notices)
     texts = [checked.text for checked in read]
     results = Results(out=out, json_file=json_file, csv=csv, wide=wide, reads=scenarios)
-    names = _names(scenarios)
-    work = _Work(
-        (first, runs, sim_runs, threads), (real_time, device), dict(zip(texts, scenarios, strict=True))
+    work = comparing.Comparing(
+        (first, runs, sim_runs, threads),
+        (real_time, device),
+        places=dict(zip(texts, scenarios, strict=True)),
+        say=terminal.note,
+        progress=terminal.progress,
     )
     interrupts.leaves("interrupted; nothing was written, and nothing is left in the system")
-    compared = replace(work.compare(texts, names, wanted, explained=explained), holm=holm)
+    names = comparing.names_of(scenarios)
+    compared = work.compare(texts, names, wanted, explained=explained, holm=holm)
     interrupts.leaves("interrupted")
     if out is not None:
         given = {
@@ -141,101 +134,3 @@ def compare(
     results.write_csv(text)
     if compared.left_out:
         raise typer.Exit(living.INVALID)
-
-
-class _Work:
-    """Makes the runs of one command, all on the same seeds, with progress."""
-
-    def __init__(
-        self,
-        counts: tuple[int, int, int, int],
-        manner: tuple[bool, laboratory.Device],
-        places: Mapping[str, Path],
-    ) -> None:
-        self.seed, self.runs, self.sim_runs, self.jobs = counts
-        self.manner = manner
-        self.places = places
-        self.step: Callable[[], None] = lambda: None
-        self.announcement: str | None = None
-
-    def _announced(self, texts: Sequence[str], live: Sequence[int]) -> str:
-        """What it will take."""
-        seconds = sum(living.seconds(text) * count for text, count in zip(texts, live, strict=True))
-        simulated = f"{counted(self.sim_runs, 'simulated run')} of each"
-        return f"{counted(sum(live), 'run')} on real packets, {seconds:.0f} s in all; {simulated}"
-
-    def _live_runs(self, texts: Sequence[str], *, explained: bool) -> list[int]:
-        from perhop.real_packets import explain
-
-        def ways(text: str) -> int:
-            return 1 + sum(one.where == "live" for one, _ in explain.variations(text)) if explained else 1
-
-        return [self.runs * ways(text) for text in texts]
-
-    def compare(
-        self, texts: Sequence[str], names: Sequence[str], wanted: Mapping[str, Margin], *, explained: bool
-    ) -> report.Compared:
-        """All of it."""
-        with interrupts.loading():
-            from perhop.real_packets import equivalence, explain, report
-        live_runs = self._live_runs(texts, explained=explained)
-        total = sum(int(living.seconds(text)) * runs for text, runs in zip(texts, live_runs, strict=True))
-        self.announcement = self._announced(texts, live_runs)
-        with terminal.progress("seconds", total) as self.step:
-            live = self._in_turn(texts)
-            simulated = [self._simulate(text) for text in texts]
-            comparisons = [
-                equivalence.Comparison(*pair, wanted) for pair in zip(simulated, live, strict=True)
-            ]
-            changes: list[list[explain.Change]] = []
-            if explained:
-                changes = [list(explain.explain(one, self._simulate, self._live)) for one in comparisons]
-        return report.Compared(comparisons, names, changes)
-
-    def _in_turn(self, texts: Sequence[str]) -> list[LiveResult]:
-        """Every scenario on one seed, then on the next: what else the machine does meets all of them."""
-        from perhop.real_packets import laboratory
-
-        made = [[self._live_run(text, self.seed + number) for text in texts] for number in range(self.runs)]
-        return [
-            laboratory.LiveResult(of[0].scenario, tuple(run for one in of for run in one.runs))
-            for of in zip(*made, strict=True)
-        ]
-
-    def _live(self, text: str) -> LiveResult:
-        return self._in_turn([text])[0]
-
-    def _live_run(self, text: str, seed: int) -> LiveResult:
-        from perhop.real_packets import laboratory
-
-        real_time, device = self.manner
-        try:
-            return laboratory.run(
-                json.loads(text),
-                seed=seed,
-                real_time=real_time,
-                device=device,
-                watch_s=1.0,
-                watch=self._watch,
-            )
-        except ScenarioError as error:
-            # The engine names the key; which file it is in is known here.
-            raise PerhopError(f"{self.places.get(text, 'scenario')}: {error}") from None
-
-    def _watch(self, _seed: int, _glimpse: object) -> None:
-        """A second has passed; by the first, what cannot be has been refused."""
-        if self.announcement is not None:
-            terminal.note(self.announcement)
-            self.announcement = None
-        self.step()
-
-    def _simulate(self, text: str) -> Result:
-        from perhop.runs import simulate
-
-        return simulate.run(json.loads(text), runs=self.sim_runs, seed=self.seed, jobs=self.jobs)
-
-
-def _names(paths: Sequence[Path]) -> list[str]:
-    """What to call the scenarios: their files' names, with more of the path where these are the same."""
-    names = [path.stem for path in paths]
-    return [str(path) for path in paths] if len(set(names)) < len(names) else names

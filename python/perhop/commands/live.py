@@ -133,7 +133,7 @@ def run(
         from perhop.real_packets import laboratory
     content = json.loads(canonical)
     printer = _Printer(content)
-    total = max(1, int(runs * seconds(canonical)))
+    total = max(1, int(runs * laboratory.seconds(canonical)))
     with terminal.progress("seconds", 0 if stats else total) as step:
 
         def watch(number: int, glimpse: Mapping[str, Any]) -> None:
@@ -154,15 +154,6 @@ def run(
             watch_s=1.0,
             watch=watch,
         )
-
-
-def seconds(canonical: str) -> float:
-    """How long a run takes."""
-    text = str(json.loads(canonical)["duration"])
-    for unit, factor in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)):
-        if text.endswith(unit):
-            return float(text.removesuffix(unit)) * factor
-    raise ValueError(text)
 
 
 class _Printer:

@@ -226,15 +226,20 @@ class Plan:
 
 
 def read_plan(
-    path: Path, *, runs: int | None = None, seed: int | None = None, trials: int | None = None
+    source: Path | Mapping[str, Any],
+    *,
+    runs: int | None = None,
+    seed: int | None = None,
+    trials: int | None = None,
 ) -> Plan:
-    """Read PLAN.toml; what the command line says comes before what the file says.
+    """Read PLAN.toml, or data with its keys; what the command line says comes before what the file says.
 
     Raises:
         PerhopError: The file cannot be read or makes no plan; the message names file and key.
         ScenarioError: The scenario is wrong.
     """
-    data = document.read(path, "a plan needs a `scenario` or a `configuration`, and `objectives`")
+    path = document.place_of(source, "plan")
+    data = document.read(source, "a plan needs a `scenario` or a `configuration`, and `objectives`")
     file_kinds.expect("plan", data, path)
     where = str(path)
     document.known_keys(data, tuple(KEYS), where)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from perhop import extras
 from perhop.planning.document import read_plan
 from perhop.planning.job import Planned, run_plan
+from perhop.sweeps.interface import quietly
 from perhop.sweeps.job import Workplace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Planned", "plan"]
 
 
 def plan(
-    path: str | Path,
+    source: Path | str | Mapping[str, Any],
     *,
     store: str | Path = "results/store",
     runs: int | None = None,
@@ -31,7 +29,7 @@ def plan(
     """Judge which promises a configuration keeps, how far each demand can grow, and what would be better.
 
     Args:
-        path: PLAN.toml, as `perhop plan` reads it (docs/plans.md).
+        source: PLAN.toml, as `perhop plan` reads it (docs/plans.md), or a dict with the same keys.
         store: The directory of finished runs; those that are there are not computed again.
         runs: Of everything that is judged, at least 2. Default: the file's.
         seed: The first seed. Default: the file's.
@@ -48,15 +46,12 @@ def plan(
         PerhopError: The plan cannot be read, an extra is missing, or the store fails.
         ScenarioError: The plan's scenario is wrong.
     """
-    planned = read_plan(Path(path), runs=runs, seed=seed, trials=trials)
+    planned = read_plan(
+        source if isinstance(source, Mapping) else Path(source), runs=runs, seed=seed, trials=trials
+    )
     if planned.search is not None:
         extras.TUNE.demand()
     done = run_plan(
-        planned, Workplace(Path(store), "local", jobs, None), say=lambda _: None, progress=_quietly
+        planned, Workplace(Path(store), "local", jobs, None), say=lambda _: None, progress=quietly
     )
     return replace(done, holm=holm)
-
-
-def _quietly(_what: str, _total: int) -> contextlib.nullcontext[Callable[[], None]]:
-    """No progress is shown."""
-    return contextlib.nullcontext(lambda: None)

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from perhop.real_packets.comparing import run as compare
+    from perhop.real_packets.comparing import compare
     from perhop.real_packets.equivalence import Comparison, Margin
     from perhop.real_packets.laboratory import LiveReport, LiveResult, available, run
 
@@ -26,7 +26,7 @@ _PLACES = {
     "LiveResult": ("laboratory", "LiveResult"),
     "Margin": ("equivalence", "Margin"),
     "available": ("laboratory", "available"),
-    "compare": ("comparing", "run"),
+    "compare": ("comparing", "compare"),
     "run": ("laboratory", "run"),
 }
 

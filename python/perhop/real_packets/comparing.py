@@ -1,48 +1,186 @@
-"""Run a scenario in the simulator and on real packets."""
+"""Scenarios in the simulator and on real packets, on the same seeds."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perhop.real_packets import LIVE_RUNS, SIMULATED_RUNS, equivalence, laboratory
-from perhop.runs import simulate
+from perhop.errors import PerhopError, ScenarioError
+from perhop.plurals import counted
+from perhop.real_packets import LIVE_RUNS, SIMULATED_RUNS, equivalence, explain, laboratory, report
+from perhop.runs import extent, simulate
 from perhop.scenario import reading
+from perhop.sweeps.interface import quietly
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from perhop.real_packets.equivalence import Comparison, Margin
+    from perhop.real_packets.equivalence import Margin
+    from perhop.real_packets.laboratory import Device, LiveResult
+    from perhop.real_packets.report import Compared
+    from perhop.runs.result import Result
     from perhop.scenario.reading import ScenarioSource
+    from perhop.sweeps.run import Progress
 
 
-def run(
-    scenario: ScenarioSource,
-    *,
+def compare(
+    *scenarios: ScenarioSource,
     runs: int = LIVE_RUNS,
     sim_runs: int = SIMULATED_RUNS,
     seed: int = 1,
     jobs: int | None = None,
-    given: Mapping[str, Margin] | None = None,
+    margins: Sequence[str] = (),
+    explained: bool = False,
+    holm: bool = False,
     real_time: bool = True,
-) -> Comparison:
-    """Run a scenario in the simulator and on real packets.
+    device: Device = "auto",
+) -> Compared:
+    """Run scenarios in the simulator and on real packets, and say which numbers are equivalent.
 
     Args:
-        scenario: See `ScenarioSource`.
-        runs: Runs on real packets.
-        sim_runs: Simulated runs.
+        scenarios: One, or two whose difference is compared, too; see `ScenarioSource`.
+        runs: Runs of each scenario on real packets, each in real time.
+        sim_runs: Simulated runs of each scenario.
         seed: First seed of both.
         jobs: Threads of the simulator; all cores if not given.
-        given: Margins, by name, where they are not the defaults; see `equivalence.MARGINS`.
+        margins: What counts as no difference, as `perhop compare --margin` takes it: `10%`, `delay=5ms`.
+        explained: Measure the effect of each difference between the kernel's TCP and the simulated one.
+        holm: Give tables a column of verdicts corrected for their number (Holm 1979).
         real_time: Give the router real-time priority where that is allowed.
+        device: How hosts are joined to the router: `auto`, `tun` or `packet`.
+
+    Returns:
+        `comparisons`, one for each scenario, with a verdict on each number; `text()`, `json()` and `write()`
+        give what the command prints and writes.
 
     Raises:
-        ScenarioError: The scenario is wrong, or asks for what no kernel has.
-        PerhopError: The system cannot do it; the message says what is missing.
+        ScenarioError: A scenario is wrong, or asks for what no kernel has.
+        PerhopError: The system cannot do it, or an argument is wrong; the message says what is missing.
     """
-    content = json.loads(reading.canonical(scenario))
-    # Real packets first: they say soonest what cannot be.
-    live = laboratory.run(content, runs=runs, seed=seed, real_time=real_time)
-    simulated = simulate.run(content, runs=sim_runs, seed=seed, jobs=jobs)
-    return equivalence.Comparison(simulated, live, {**equivalence.MARGINS, **(given or {})})
+    wanted = equivalence.margins(margins)
+    read = [reading.read(one, real_packets=True) for one in scenarios]
+    names = names_of(scenarios)
+    work = Comparing((seed, runs, sim_runs, extent.workers(jobs)), (real_time, device))
+    return work.compare([one.text for one in read], names, wanted, explained=explained, holm=holm)
+
+
+def names_of(scenarios: Sequence[ScenarioSource]) -> list[str]:
+    """Return what to call scenarios: their files' names, with more of the path where these are the same."""
+    paths = [Path(one) if isinstance(one, str | Path) else None for one in scenarios]
+    names = [f"scenario {number}" if path is None else path.stem for number, path in enumerate(paths, 1)]
+    return [str(path) for path in paths] if len(set(names)) < len(names) else names
+
+
+class Comparing:
+    """Makes the runs of one comparison, all on the same seeds."""
+
+    def __init__(
+        self,
+        counts: tuple[int, int, int, int],
+        manner: tuple[bool, Device],
+        *,
+        places: Mapping[str, Path] | None = None,
+        say: Callable[[str], None] = lambda _: None,
+        progress: Progress = quietly,
+    ) -> None:
+        """Nothing runs yet.
+
+        Args:
+            counts: First seed, runs on real packets, simulated runs, and threads of the simulator.
+            manner: Whether the router gets real-time priority, and how hosts are joined to it.
+            places: The files of scenarios, by their text, for messages.
+            say: Receives a sentence about what it will take, once the first run is accepted.
+            progress: See `perhop.sweeps.run.Progress`; it counts seconds.
+        """
+        self.seed, self.runs, self.sim_runs, self.jobs = counts
+        self.manner = manner
+        self.places = places or {}
+        self.say, self.progress = say, progress
+        self.step: Callable[[], None] = lambda: None
+        self.announcement: str | None = None
+
+    def compare(
+        self,
+        texts: Sequence[str],
+        names: Sequence[str],
+        margins: Mapping[str, Margin],
+        *,
+        explained: bool,
+        holm: bool,
+    ) -> Compared:
+        """Run everything and compare.
+
+        Args:
+            texts: One scenario as canonical JSON, or two.
+            names: What to call each.
+            margins: By name; see `perhop.real_packets.equivalence.margins`.
+            explained: Measure the effect of each difference between the kernel's TCP and the simulated one.
+            holm: Tables have a column of verdicts corrected for their number.
+
+        Raises:
+            PerhopError: There are more than two scenarios, or the system cannot do it.
+        """
+        if not 1 <= len(texts) <= 2:
+            raise PerhopError(f"compare takes one or two scenarios, not {len(texts)}")
+        live_runs = [self.runs * (_ways(text) if explained else 1) for text in texts]
+        lengths = [laboratory.seconds(text) for text in texts]
+        self.announcement = self._announced(sum(live_runs), lengths, live_runs)
+        total = sum(int(length) * runs for length, runs in zip(lengths, live_runs, strict=True))
+        with self.progress("seconds", total) as self.step:
+            live = self._in_turn(texts)
+            simulated = [self._simulate(text) for text in texts]
+            comparisons = [
+                equivalence.Comparison(*pair, margins) for pair in zip(simulated, live, strict=True)
+            ]
+            changes: list[list[explain.Change]] = []
+            if explained:
+                changes = [list(explain.explain(one, self._simulate, self._live)) for one in comparisons]
+        return report.Compared(comparisons, names, changes, holm)
+
+    def _announced(self, runs: int, lengths: Sequence[float], live_runs: Sequence[int]) -> str:
+        """What it will take."""
+        seconds = sum(length * count for length, count in zip(lengths, live_runs, strict=True))
+        simulated = f"{counted(self.sim_runs, 'simulated run')} of each"
+        return f"{counted(runs, 'run')} on real packets, {seconds:.0f} s in all; {simulated}"
+
+    def _in_turn(self, texts: Sequence[str]) -> list[LiveResult]:
+        """Every scenario on one seed, then on the next: what else the machine does meets all of them."""
+        made = [[self._live_run(text, self.seed + number) for text in texts] for number in range(self.runs)]
+        return [
+            laboratory.LiveResult(of[0].scenario, tuple(run for one in of for run in one.runs))
+            for of in zip(*made, strict=True)
+        ]
+
+    def _live(self, text: str) -> LiveResult:
+        return self._in_turn([text])[0]
+
+    def _live_run(self, text: str, seed: int) -> LiveResult:
+        real_time, device = self.manner
+        try:
+            return laboratory.run(
+                json.loads(text),
+                seed=seed,
+                real_time=real_time,
+                device=device,
+                watch_s=1.0,
+                watch=self._watch,
+            )
+        except ScenarioError as error:
+            # The engine names the key; which file it is in is known here.
+            raise PerhopError(f"{self.places.get(text, 'scenario')}: {error}") from None
+
+    def _watch(self, _seed: int, _glimpse: object) -> None:
+        """Count a second. The first call means that the run was accepted: announce it."""
+        if self.announcement is not None:
+            self.say(self.announcement)
+            self.announcement = None
+        self.step()
+
+    def _simulate(self, text: str) -> Result:
+        return simulate.run(json.loads(text), runs=self.sim_runs, seed=self.seed, jobs=self.jobs)
+
+
+def _ways(text: str) -> int:
+    """In how many ways a scenario runs on real packets where differences are explained."""
+    return 1 + sum(one.where == "live" for one, _ in explain.variations(text))

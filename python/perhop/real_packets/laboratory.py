@@ -75,6 +75,11 @@ class LiveResult(result.Result):
         return all(report.valid for report in self.reports)
 
 
+def seconds(canonical: str) -> float:
+    """Return how long a run takes, in seconds; a canonical scenario in JSON."""
+    return _engine.duration_ns(str(json.loads(canonical)["duration"])) / 1e9
+
+
 def available() -> str | None:
     """What this system lacks for runs on real packets, or None: it tries what a run begins with."""
     try:

@@ -15,6 +15,7 @@ from perhop.runs import observing
 from perhop.show.readable import end_names
 
 if TYPE_CHECKING:
+    from perhop.statistics.intervals import Estimate
     from perhop.statistics.observations import Observations, Queue
 
 _TYPES: Mapping[catalog.Kind, pl.DataType] = {
@@ -238,10 +239,14 @@ def estimates(
 
 def columns(name: str, found: Observations) -> dict[str, float | None]:
     """The value and the ends of its interval; an upper one that is not known is infinite."""
-    one = found.estimate
+    return ends(name, found.estimate)
+
+
+def ends(name: str, one: Estimate | None) -> dict[str, float | None]:
+    """An estimate as columns: the value and the ends of its interval; None where there is none."""
     low, high = end_names(name)
-    ends = (None, None) if one is None or one.ci95 is None else one.ci95
-    return {name: None if one is None else one.mean, low: ends[0], high: ends[1]}
+    least, most = (None, None) if one is None or one.ci95 is None else one.ci95
+    return {name: None if one is None else one.mean, low: least, high: most}
 
 
 def mean(places: Sequence[Mapping[str, Any]], name: str) -> float:

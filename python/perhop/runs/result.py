@@ -20,6 +20,8 @@ from perhop.show.numbers import exact
 from perhop.show.readable import Estimates, readable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from perhop.runs.accessor import Plots
 
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 class Result:
     """The runs of one scenario.
 
-    Everything that is measured excludes the warm-up. `classes()`, `link_summary()` and `link_class_summary()`
+    Everything that is measured excludes the warm-up. `group_summary()`, `link_summary()` and other summaries
     are means over the runs and print themselves with their 95 % intervals; `flows`, `links` and the others
     have a row for each run.
 
@@ -69,8 +71,8 @@ class Result:
             f"{type(self).__name__} of {self.title!r}: {describe_runs(self.runs)}",
             f"  classes: {classes}",
             f"  links: {links}",
-            f"  {known}: .classes(), .link_summary(), .link_class_summary(),",
-            "    .applications()",
+            f"  {known}: .group_summary(), .link_summary(),",
+            "    .link_class_summary(), .application_summary(); against another result: .difference(…)",
             f"  a row for each run: .flows ({counted(flows * len(self.runs), 'row')}), .links,",
             "    .link_classes, .drops, .notifications, .delays, .series, .queues, .application_samples;",
             "    raw arrays: .runs[0].raw",
@@ -84,6 +86,57 @@ class Result:
         from perhop.runs import notebook  # noqa: PLC0415 - for notebooks alone
 
         return notebook.of_result(self)
+
+    def difference(self, other: Result, measure: str, *, of: str | None = None) -> Estimates:
+        """How much this result is above another one in a measure, paired by seed.
+
+        Args:
+            other: A result of another scenario on the same seeds.
+            measure: Its column in a summary, such as `throughput_bps`, `loss` or `delay_p99_s`.
+            of: `groups`, `links`, `link-classes`, `populations` or `applications`; by default the first of
+                these that has the measure.
+
+        Returns:
+            One row for each group, link, … that both results have: its name, this value minus the other
+            in the measure's unit, and the ends of the 95 % interval of the difference, null for a single run.
+
+        Raises:
+            PerhopError: The seeds differ, or neither result has the measure.
+        """
+        from perhop.runs import differences  # noqa: PLC0415 - it reads results
+
+        return differences.difference(self, other, measure, of)
+
+    def text(self, width: int | None = None) -> str:
+        """What `perhop run` prints: answers, tables and notes.
+
+        Args:
+            width: Of the text, in columns; None for no limit.
+        """
+        from perhop.runs import summary  # noqa: PLC0415 - it reads results
+
+        return summary.summarize(self).text(width)
+
+    def json(self) -> str:
+        """What `perhop run --json` writes: means with their intervals, and what is measured once, as JSON."""
+        from perhop.runs import summary  # noqa: PLC0415 - it reads results
+
+        return summary.to_json(self)
+
+    def write(self, folder: Path) -> None:
+        """Write what `perhop run --out` writes: a report that opens offline, pictures, and every run's flows.
+
+        Args:
+            folder: Where; an earlier report there is replaced as a whole.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        from perhop.files import outputs  # noqa: PLC0415
+        from perhop.runs import report_files, summary  # noqa: PLC0415 - pictures load matplotlib
+
+        place = outputs.claim_directory(folder)
+        report_files.write_run(place, self, summary.summarize(self), "perhop.run(…).write(…)")
 
     @property
     def plot(self) -> Plots:
@@ -110,11 +163,11 @@ class Result:
             ValueError: The label has other characters.
         """
         frames_of = {
-            "classes": self.classes(),
+            "classes": self.group_summary(),
             "links": self.link_summary(),
             "link-classes": self.link_class_summary(),
             "populations": self.population_summary(),
-            **self.applications(),
+            **self.application_summary(),
         }
         known = {name: frame for name, frame in frames_of.items() if frame.height}
         if table not in known:
@@ -236,7 +289,7 @@ class Result:
         warm-up, but `open_flows`. Unfinished flows count in times and slowdowns by the product limit (Kaplan
         & Meier 1958): a percentile that they leave open is null, and a mean that is a lower bound has an
         infinite upper end. Percentiles are of all runs together, the 99th of at least 100 flows of them, else
-        null. The ends of 95 % intervals as in `classes`.
+        null. The ends of 95 % intervals as in `group_summary`.
 
         Args:
             sizes: Bytes of payload that divide the ranges.
@@ -247,6 +300,10 @@ class Result:
         return populations.summary(self, sizes)
 
     def classes(self) -> Estimates:
+        """Return `group_summary()`: its former name."""
+        return self.group_summary()
+
+    def group_summary(self) -> Estimates:
         """One row for each `[[flows]]` entry, over the runs, measured after the warm-up.
 
         Columns: `class`, `flows` (null for a population, whose flows come and go: the measures are those of
@@ -268,7 +325,7 @@ class Result:
         """One row for each link and class of packets that its queue distinguishes; means over the runs.
 
         Columns: `link`, `class`, `arrived_packets`, `loss` (fraction of them dropped), and the waiting times
-        of `link_classes`; measured after the warm-up. The ends of 95 % intervals as in `classes`.
+        of `link_classes`; measured after the warm-up. The ends of 95 % intervals as in `group_summary`.
         """
         measured = catalog.in_tables(catalog.QUEUE, classes=True)
         rare_load = observing.has_rare_load(self.runs)
@@ -295,10 +352,14 @@ class Result:
         return pl.concat(samples) if samples else pl.DataFrame(schema=frames.APPLICATION_SCHEMA)
 
     def applications(self) -> dict[str, pl.DataFrame]:
+        """Return `application_summary()`: its former name."""
+        return self.application_summary()
+
+    def application_summary(self) -> dict[str, pl.DataFrame]:
         """A table for each model of application: one row for each group of users, means over the runs.
 
         Columns: `class` (the group), `users`, and the measures of the model in `perhop list measures`, with
-        the ends of 95 % intervals as in `classes`. Calls have those of `perhop.runs.quality.call_summary`, a
+        the ends of 95 % intervals as in `group_summary`. Calls have those of `perhop.quality.call_summary`, a
         row for each direction.
         """
         groups: dict[str, list[int]] = {}
@@ -326,7 +387,7 @@ class Result:
         Columns: `link`, `rate_bps`, `utilization`, `loss`, `mean_queue_packets`, `delay_p50_s`,
         `delay_p95_s`, `delay_p99_s`, `arrived_packets`, and the mean number of packets dropped in a run for
         each reason, `dropped_REASON`; where there were any, of those marked with CE and admitted,
-        `notified_REASON`. Measured after the warm-up. The ends of 95 % intervals as in `classes`.
+        `notified_REASON`. Measured after the warm-up. The ends of 95 % intervals as in `group_summary`.
         """
         measured = catalog.in_tables((*catalog.LINK, *catalog.QUEUE))
         counts = {"dropped": self.drops, "notified": self.notifications}

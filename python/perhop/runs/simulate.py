@@ -21,7 +21,7 @@ from perhop.scenario.reading import ScenarioSource, _files, read
 def run(
     scenario: ScenarioSource,
     *,
-    runs: int | None = 1,
+    runs: int | None = None,
     seed: int = 1,
     jobs: int | None = None,
     threads: int | None = None,

@@ -9,10 +9,9 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as `typing` has it, which takes long to load
 
 if TYPE_CHECKING:
-    from perhop.scenario import builder
     from perhop.scenario.builder import *  # noqa: F403 - the classes follow the engine's registered blocks
 
-    __all__ = builder.__all__
+    __all__: list[str]
 else:
 
     def __getattr__(name: str) -> object:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import json
+import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import PurePath
@@ -12,8 +14,29 @@ from typing import Any, ClassVar
 from perhop.errors import PerhopError
 
 
+class _Checked(type):
+    """Tables whose wrong keywords get the hint that wrong keys of a file get."""
+
+    def __call__(cls, *values: object, **keys: object) -> Any:  # noqa: ANN401 - an object of the class
+        """Make a table.
+
+        Raises:
+            TypeError: A keyword is none of the table's, or a value has none.
+        """
+        known = [field.name for field in fields(cls)]  # type: ignore[arg-type] # a table is a dataclass
+        unknown = next((key for key in keys if key not in known), None)
+        if unknown is not None:
+            near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.6)
+            hint = f"did you mean `{near[0]}`?" if near else f"it has: {', '.join(known) or 'none'}"
+            raise TypeError(f"{cls.__name__} has no `{unknown}`; {hint}")
+        if values:
+            example = f", such as {known[0]}=…" if known else ""
+            raise TypeError(f"{cls.__name__}: write its keys by name{example}")
+        return super().__call__(**keys)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Table:
+class Table(metaclass=_Checked):
     """One table of a scenario."""
 
     TAG: ClassVar[tuple[str, str] | None] = None
@@ -66,6 +89,12 @@ class PythonCongestionControl(PythonBlock):
 
 class PythonApplication(PythonBlock):
     """An object of a subclass of `perhop.Application`: users in Python."""
+
+
+def attribute(key: str) -> str:
+    """Return a scenario's key as a Python name, such as `from_` for `from`."""
+    name = key.replace("-", "_")
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def _key(name: str) -> str:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from perhop.scenario.base import PythonApplication, PythonAqm, PythonCongestionControl, PythonMeter, Table
+from perhop.scenario.whole import Whole
 
 __all__ = [
     "Abe",
@@ -2822,7 +2823,7 @@ class Live(Table):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Scenario(Table):
+class Scenario(Whole):
     """A network, its traffic and what to measure.
 
     Every flow, link, profile and path has its own random stream, derived from the seed and its name.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.files.inputs import SCENARIO_NEEDS, read_text, toml
+from perhop.scenario.base import plain
 from perhop.scenario.paths import Entries, Keys, is_of_a_control, put
 from perhop.scenario.quantities import NUMBER
 from perhop.scenario.ranges import text_of
@@ -92,13 +93,20 @@ class Base:
         return text, tuple(notice.removeprefix(f"{origin}: ") for notice in notices)
 
 
-def read(path: Path, needs: str = SCENARIO_NEEDS) -> dict[str, Any]:
-    """A TOML file as plain data; `needs`: what an empty one lacks.
+def read(source: Path | Mapping[str, Any], needs: str = SCENARIO_NEEDS) -> dict[str, Any]:
+    """A TOML file as plain data, or data that has the same keys; `needs`: what an empty file lacks.
 
     Raises:
         PerhopError: It cannot be read, or it is no TOML.
     """
-    return toml(read_text(path, needs), str(path))
+    if isinstance(source, Mapping):
+        return dict(plain(source))
+    return toml(read_text(source, needs), str(source))
+
+
+def place_of(source: Path | Mapping[str, Any], kind: str) -> Path:
+    """Return the file, for messages and for the names of other files; data has the name of its kind."""
+    return Path(kind) if isinstance(source, Mapping) else source
 
 
 def read_base(data: Mapping[str, Any], path: Path) -> Base:

@@ -93,7 +93,7 @@ def _source(scenario: ScenarioSource) -> tuple[Callable[..., tuple[str, list[str
     Raises:
         PerhopError: The file cannot be read, or this is no scenario at all.
     """
-    if isinstance(scenario, str) and _names_a_file(scenario):
+    if isinstance(scenario, str) and names_a_file(scenario):
         scenario = Path(scenario)
     if isinstance(scenario, Path):
         return _engine.read_toml, inputs.read_text(scenario), str(scenario)
@@ -115,19 +115,32 @@ def _source(scenario: ScenarioSource) -> tuple[Callable[..., tuple[str, list[str
 
 def _files(scenario: ScenarioSource) -> list[Path]:
     """The scenario's file, if it is one."""
-    if isinstance(scenario, Path) or (isinstance(scenario, str) and _names_a_file(scenario)):
+    if isinstance(scenario, Path) or (isinstance(scenario, str) and names_a_file(scenario)):
         return [Path(scenario)]
     return []
 
 
-def _names_a_file(text: str) -> bool:
-    """Whether text is a file's name and not TOML: TOML of one line is no scenario."""
+def names_a_file(text: str) -> bool:
+    """Return whether text is a file's name and not TOML: TOML of one line is no scenario."""
     if "\n" in text or not text.strip():
         return False
     try:
         return "=" not in text or text.endswith(".toml") or Path(text).is_file()
     except (OSError, ValueError):
         return False
+
+
+def names_other_files(table: Mapping[str, Any], canonical_text: str) -> bool:
+    """Return whether a scenario is another one without the folder of its file: it names other files.
+
+    Args:
+        table: The scenario as it is written.
+        canonical_text: The same, read from its file.
+    """
+    try:
+        return _engine.read_json(_as_json(table), "scenario", folder=None)[0] != canonical_text
+    except ScenarioError:
+        return True
 
 
 def _as_json(scenario: Mapping[str, Any]) -> str:

@@ -239,9 +239,9 @@ def drive(
     """A block that one drives by hand.
 
     Args:
-        block: An AQM, a scheduler or a meter with its parameters, such as `perhop.Red(thresholds="5/15/0.1",
-            limit="60p")`, the same as a dict: `{"aqm": "red", …}`, or an object of a subclass of
-            `perhop.Aqm` or `perhop.Meter`.
+        block: An AQM, a scheduler or a meter with its parameters, such as
+            `perhop.scenario.Red(thresholds="5/15/0.1", limit="60p")`, the same as a dict: `{"aqm": "red", …}`, or
+            an object of a subclass of `perhop.Aqm` or `perhop.Meter`.
         rate: The rate of the link that serves the queue, by which RED counts idle time and CoDel's relatives
             their delays; of a meter, the rate at which packets can come.
         seed: Of the block's random stream.
@@ -261,8 +261,8 @@ def drive(
     if isinstance(table, Mapping) and ("aqm" in table or "scheduler" in table):
         return Queue(completed(table), rate, seed)
     raise PerhopError(
-        "a block is an AQM, a scheduler or a meter, such as perhop.Red(…), or a dict with the key `aqm`, "
-        f"`scheduler` or `marker`; not {type(block).__name__}"
+        "a block is an AQM, a scheduler or a meter, such as perhop.scenario.Red(…), or a dict with the key "
+        f"`aqm`, `scheduler` or `marker`; not {type(block).__name__}"
     )
 
 

@@ -167,14 +167,15 @@ class Given:
     until_ci: str | None = None
 
 
-def read_plan(path: Path, given: Given) -> Plan:
-    """Read SWEEP.toml and check every point.
+def read_plan(source: Path | Mapping[str, Any], given: Given) -> Plan:
+    """Read SWEEP.toml, or data with its keys, and check every point.
 
     Raises:
         PerhopError: The file cannot be read or makes no sweep; the message names file and key.
         ScenarioError: A point is no scenario that can be run.
     """
-    data = document.read(path, "a sweep needs a `scenario`, and what to vary in it")
+    path = document.place_of(source, "sweep")
+    data = document.read(source, "a sweep needs a `scenario`, and what to vary in it")
     file_kinds.expect("sweep", data, path)
     where = str(path)
     document.known_keys(data, tuple(KEYS), where)

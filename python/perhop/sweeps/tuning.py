@@ -258,14 +258,17 @@ class TuningPlan:
         )
 
 
-def read_tuning(path: Path, *, trials: int | None, runs: int | None, seed: int | None) -> TuningPlan:
-    """Read TUNE.toml; what the command line says comes before what the file says.
+def read_tuning(
+    source: Path | Mapping[str, Any], *, trials: int | None, runs: int | None, seed: int | None
+) -> TuningPlan:
+    """Read TUNE.toml, or data with its keys; what the command line says comes before what the file says.
 
     Raises:
         PerhopError: The file cannot be read or makes no search; the message names file and key.
         ScenarioError: No point of the search that was looked at is a scenario.
     """
-    data = document.read(path, "a search needs a `scenario`, `objectives` and a [search]")
+    path = document.place_of(source, "tune")
+    data = document.read(source, "a search needs a `scenario`, `objectives` and a [search]")
     file_kinds.expect("tune", data, path)
     where = str(path)
     document.known_keys(data, tuple(KEYS), where)

@@ -70,7 +70,7 @@ def test_a_file_of_another_kind_is_met_with_its_command(
 @pytest.mark.parametrize("name", ["nosuch", "no/such/place", "kim-table1", "x" * 5000, "a\0b"])
 def test_a_name_that_is_no_file_is_called_so_and_not_bad_syntax(name: str) -> None:
     with pytest.raises(package.PerhopError) as caught:
-        package.run(name)
+        package.run(name, runs=1)
     assert "no such file" in str(caught.value) or "file name" in str(caught.value).lower()
     assert "key" not in str(caught.value)
 
@@ -100,7 +100,7 @@ def test_an_unknown_value_of_an_option_is_met_with_those_it_takes(
 
 def test_toml_text_is_still_taken_for_text() -> None:
     with pytest.raises(package.ScenarioError, match="duration"):
-        package.run('title = "no more than this"')
+        package.run('title = "no more than this"', runs=1)
 
 
 def test_names_that_are_no_study_get_a_hint_that_helps(perhop: Perhop, small: Path) -> None:
@@ -149,23 +149,25 @@ def test_numbers_of_numpy_work_in_the_builder() -> None:
         return package.Scenario(
             duration="1s",
             links={
-                "link": package.Link(
+                "link": package.scenario.Link(
                     from_="a",
                     to="b",
                     rate="1Mbps",
                     delay="1ms",
-                    queue=package.Red(thresholds="5/15/0.1", limit="50p", weight=np.float64(0.5)),
+                    queue=package.scenario.Red(thresholds="5/15/0.1", limit="50p", weight=np.float64(0.5)),
                 )
             },
             flows=[
-                package.Flow(name="tcp", count=count, from_="a", to="b", transport=package.Tcp(tcp="reno"))
+                package.scenario.Flow(
+                    name="tcp", count=count, from_="a", to="b", transport=package.scenario.Tcp(tcp="reno")
+                )
             ],
         )
 
     count: int = np.int64(3)  # type: ignore[assignment]
     assert reading.canonical(built(count)) == reading.canonical(built(3))
     assert json.loads(built(count).to_json())["flows"][0]["count"] == 3
-    assert package.run(built(count)).flows.height == 3
+    assert package.run(built(count), runs=1).flows.height == 3
 
 
 @pytest.mark.parametrize("value", [np.float32("nan"), np.float64("inf")])

@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 
 import perhop
-from perhop import Flow, Link, Scenario, Tcp, Web, _engine
+from perhop import Scenario, _engine
 from perhop.measures import catalog
 from perhop.runs import quality
 from perhop.runs.page import drawn, run_page
 from perhop.runs.summary import summarize, to_json
+from perhop.scenario import Flow, Link, Tcp, Web
 from perhop.stores import metrics
 from perhop.stores.outcomes import pack, unpack
 
@@ -195,14 +196,16 @@ def test_the_typed_builder_has_applications() -> None:
         ]
         == "web"
     )
-    assert perhop.run(built).applications()["web"]["pages"][0] > 0
+    assert perhop.run(built, runs=1).applications()["web"]["pages"][0] > 0
 
 
 def test_users_ask_for_the_same_pages_at_every_rate() -> None:
     """The first page of each user depends on its own draws alone."""
     text = scenario().replace('warmup = "5s"', "").replace("count = 4", "count = 1")
     first = [
-        perhop.run(text.replace("20Mbps", rate)).runs[0].raw["applications"][0]["samples"]["page_bytes"][:3]
+        perhop.run(text.replace("20Mbps", rate), runs=1)
+        .runs[0]
+        .raw["applications"][0]["samples"]["page_bytes"][:3]
         for rate in ("20Mbps", "6Mbps")
     ]
     assert len(first[0]) == 3

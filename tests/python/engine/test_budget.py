@@ -59,7 +59,7 @@ def test_a_short_run_is_made_thirty_times(perhop: Perhop, small: Path) -> None:
 
 
 def test_longer_runs_are_made_less_often(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    each = perhop.run(small).runs[0].raw["events"]
+    each = perhop.run(small, runs=1).runs[0].raw["events"]
     counts = []
     for most in (40 * each, 20 * each, each):
         monkeypatch.setattr(budget, "EVENTS", most)
@@ -81,12 +81,12 @@ def test_the_number_does_not_depend_on_how_the_runs_are_made(small: Path, tmp_pa
 
 
 def test_slower_engines_count_for_more(small: Path) -> None:
-    result = perhop.run(small, engine="reference")
+    result = perhop.run(small, engine="reference", runs=1)
     events = result.runs[0].raw["events"]
     assert budget.cost(result.scenario, result.runs[0].raw) == 3 * events
-    link = perhop.Link(from_="a", to="b", rate="1Mbps", delay="1ms", queue=Rule())
-    flow = perhop.Flow(name="tcp", from_="a", to="b", transport=perhop.Tcp(tcp="newreno"))
-    slow = perhop.run(perhop.Scenario(duration="1s", links={"link": link}, flows=[flow]))
+    link = perhop.scenario.Link(from_="a", to="b", rate="1Mbps", delay="1ms", queue=Rule())
+    flow = perhop.scenario.Flow(name="tcp", from_="a", to="b", transport=perhop.scenario.Tcp(tcp="newreno"))
+    slow = perhop.run(perhop.Scenario(duration="1s", links={"link": link}, flows=[flow]), runs=1)
     assert budget.cost(slow.scenario, slow.runs[0].raw) == 8 * slow.runs[0].raw["events"]
 
 

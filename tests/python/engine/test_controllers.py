@@ -19,7 +19,7 @@ def loaded(queue: dict[str, Any], flows: int) -> dict[str, Any]:
         "links": {"link": link},
         "flows": [{**ends, "name": "flow", "count": flows, "transport": {"tcp": "newreno"}}],
     }
-    return next(perhop.run(scenario).links.iter_rows(named=True))
+    return next(perhop.run(scenario, runs=1).links.iter_rows(named=True))
 
 
 @pytest.mark.parametrize("flows", [5, 20])

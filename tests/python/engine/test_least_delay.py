@@ -44,7 +44,7 @@ def overloaded(
     }
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        result = perhop.run(scenario)
+        result = perhop.run(scenario, runs=1)
     reasons = result.drops.select("reason", "packets").group_by("reason").sum().iter_rows()
     return dict(reasons), [str(one.message) for one in said]
 
@@ -184,7 +184,7 @@ def test_a_link_without_a_queue_is_measured() -> None:
         },
         "flows": [{"name": "f", "from": "a", "to": "b", "start": "0s", "transport": flow}],
     }
-    links = perhop.run(scenario).links
+    links = perhop.run(scenario, runs=1).links
     assert links["link"].to_list() == ["l", "l (reverse)"]
     assert links["dropped_packets"].to_list() == [0, 0]
     assert links["utilization"][0] == pytest.approx(1.0, abs=1e-3)

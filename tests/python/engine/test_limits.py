@@ -37,7 +37,7 @@ def held(**keys: Any) -> dict[str, Any]:  # noqa: ANN401
 
 @pytest.fixture(scope="module")
 def alone() -> Result:
-    return perhop.run(network([held()]))
+    return perhop.run(network([held()]), runs=1)
 
 
 def test_the_sentence_names_window_time_and_key(alone: Result) -> None:
@@ -66,7 +66,7 @@ def test_a_flow_without_a_full_window_has_no_column_and_no_sentence() -> None:
         {"name": "f", "transport": {"tcp": "newreno"}},
         {"name": "u", "transport": {"udp": "cbr", "rate": "1Mbps"}},
     ]
-    result = perhop.run(network(flows, rate="5Mbps", limit="50p"))
+    result = perhop.run(network(flows, rate="5Mbps", limit="50p"), runs=1)
     text = summarize(result).text(80)
     assert "limited" not in text
     of_udp = result.flows.filter(pl.col("class") == "u")
@@ -83,7 +83,9 @@ def test_classes_of_several_flows_are_summed_up() -> None:
 
 
 def test_a_send_buffer_is_said_by_its_key() -> None:
-    result = perhop.run(network([held(**{"send-buffer": "500kB", "packet": "1500B", "window": "9MB"})]))
+    result = perhop.run(
+        network([held(**{"send-buffer": "500kB", "packet": "1500B", "window": "9MB"})]), runs=1
+    )
     (sentence,) = limits.sentences(result.runs, json.loads(result.scenario))
     assert sentence.startswith("f was limited by its sender's buffer, 500 kB, for ")
     assert sentence.endswith(" % of the time; `send-buffer`.")
@@ -110,11 +112,11 @@ def test_a_link_behind_a_shaper_says_what_limits_it(queue: dict[str, Any], key: 
         queue["queue"] = tail
     scenario = network([{"name": "f", "transport": {"tcp": "newreno"}}])
     scenario["links"]["l"]["queue"] = queue
-    shaped = perhop.run(scenario)
+    shaped = perhop.run(scenario, runs=1)
     said = f"l was limited by the shaper of its queue, 20 Mbit/s of its 1000 Mbit/s; `{key}`."
     assert said in limits.sentences(shaped.runs, json.loads(shaped.scenario))
     scenario["flows"][0]["transport"] = {"udp": "cbr", "rate": "1Mbps"}
-    idle = perhop.run(scenario)
+    idle = perhop.run(scenario, runs=1)
     assert list(limits.sentences(idle.runs, json.loads(idle.scenario))) == []
 
 
@@ -125,7 +127,7 @@ def test_an_application_pauses() -> None:
         "application": {"model": "web", "reading": "1s"},
         "transport": {"tcp": "linux"},
     }
-    result = perhop.run(network([web], rate="10Mbps"))
+    result = perhop.run(network([web], rate="10Mbps"), runs=1)
     frame = result.flows.filter(pl.col("idle").is_not_null())
     assert frame["idle"].min() > 0.3  # type: ignore[operator]
     assert frame["sender_limited"].max() > 0.01  # type: ignore[operator]

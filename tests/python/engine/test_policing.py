@@ -39,7 +39,7 @@ SCENARIO: dict[str, Any] = {
 
 def test_policed_packets_are_in_the_results() -> None:
     """A packet each 4 ms; the bucket has tokens for the first three and every second one after that."""
-    policed, marked = perhop.run(SCENARIO).flows.iter_rows(named=True)
+    policed, marked = perhop.run(SCENARIO, runs=1).flows.iter_rows(named=True)
     assert (policed["sent_packets"], policed["delivered_packets"]) == (2000, 1001)
     assert (policed["policed_yellow"], policed["dropped_yellow"]) == (999, 0)
     assert policed["policing_ratio"] == pytest.approx(999 / 2000)
@@ -48,7 +48,7 @@ def test_policed_packets_are_in_the_results() -> None:
 
 
 def test_a_color_that_the_meter_drops_whole_has_no_loss_at_queues() -> None:
-    policed, marked = perhop.run(SCENARIO).classes().iter_rows(named=True)
+    policed, marked = perhop.run(SCENARIO, runs=1).classes().iter_rows(named=True)
     assert (policed["dropped_green"], policed["dropped_yellow"]) == (0.0, None)
     assert marked["dropped_yellow"] == 0.0
 
@@ -57,7 +57,7 @@ def test_the_loss_of_a_class_excludes_policed_packets() -> None:
     """A flow of 30 Mbit/s, policed to 15 Mbit/s, at a link of 10 Mbit/s."""
     flow = SCENARIO["flows"][0]
     transport, profile = {**flow["transport"], "rate": "30Mbps"}, {**flow["profile"], "rate": "15Mbps"}
-    result = perhop.run({**SCENARIO, "flows": [{**flow, "transport": transport, "profile": profile}]})
+    result = perhop.run({**SCENARIO, "flows": [{**flow, "transport": transport, "profile": profile}]}, runs=1)
     policed = result.flows.row(0, named=True)
     assert policed["dropped_green"] > 0
     assert policed["marked_green"] + policed["policed_yellow"] == policed["sent_packets"]
@@ -82,7 +82,7 @@ def test_a_narrow_table_keeps_the_share_of_policed_packets_and_defines_it(colors
 
 
 def test_a_scenario_without_a_policer_does_not_mention_policing() -> None:
-    text = summarize(perhop.run({**SCENARIO, "flows": SCENARIO["flows"][1:]})).text()
+    text = summarize(perhop.run({**SCENARIO, "flows": SCENARIO["flows"][1:]}, runs=1)).text()
     assert "oliced" not in text
 
 
@@ -90,7 +90,7 @@ def test_drop_red_needs_a_meter_of_three_colors() -> None:
     flow = SCENARIO["flows"][0]
     wrong = {**SCENARIO, "flows": [{**flow, "profile": {**flow["profile"], "out": "drop-red"}}]}
     with pytest.raises(perhop.ScenarioError, match=r"profile\.out: unknown value `drop-red`"):
-        perhop.run(wrong)
+        perhop.run(wrong, runs=1)
 
 
 def test_packets_that_the_meters_of_a_link_drop_are_in_its_table() -> None:
@@ -98,14 +98,14 @@ def test_packets_that_the_meters_of_a_link_drop_are_in_its_table() -> None:
     bucket = {"rate": "2Mbps", "marker": "token-bucket", "burst": "2kB", "out": "drop"}
     link = {**SCENARIO["links"]["link"], "meters": [{"name": "edge", "profile": bucket}]}
     flows = [{name: of for name, of in flow.items() if name != "profile"} for flow in SCENARIO["flows"]]
-    result = perhop.run({**SCENARIO, "links": {"link": link}, "flows": flows})
+    result = perhop.run({**SCENARIO, "links": {"link": link}, "flows": flows}, runs=1)
     row = next(row for row in result.links.iter_rows(named=True) if row["link"] == "link")
     dropped = sum(
         flow["sent_packets"] - flow["delivered_packets"] for flow in result.flows.iter_rows(named=True)
     )
     assert row["policed_packets"] == dropped
     assert row["policing_ratio"] == pytest.approx(dropped / 4000)
-    unmetered = perhop.run(SCENARIO).links.row(0, named=True)
+    unmetered = perhop.run(SCENARIO, runs=1).links.row(0, named=True)
     assert (unmetered["policed_packets"], unmetered["policing_ratio"]) == (None, None)
     _, of_links = summarize(result).text(80).split("\nlink ", maxsplit=1)
     assert re.search(r"\bpoliced,", of_links.split("─")[0])

@@ -65,24 +65,26 @@ def test_classes(small: Path) -> None:
 
 def test_every_transport_and_what_is_measured_of_it() -> None:
     transports: dict[str, Transport] = {
-        "tcp": perhop.Tcp(tcp="reno"),
-        "cbr": perhop.Udp(udp="cbr", rate="100kbps"),
-        "speech": perhop.Udp(udp="on-off", rate="64kbps", packet="200B", on="1.004s", off="1.587s"),
-        "rap": perhop.Rap(rap="aimd"),
-        "tfrc": perhop.Tfrc(tfrc="rfc5348", history_discounting=False),
+        "tcp": perhop.scenario.Tcp(tcp="reno"),
+        "cbr": perhop.scenario.Udp(udp="cbr", rate="100kbps"),
+        "speech": perhop.scenario.Udp(udp="on-off", rate="64kbps", packet="200B", on="1.004s", off="1.587s"),
+        "rap": perhop.scenario.Rap(rap="aimd"),
+        "tfrc": perhop.scenario.Tfrc(tfrc="rfc5348", history_discounting=False),
     }
-    access = perhop.Access(rate="10Mbps", delay="1ms")
-    red = perhop.Red(thresholds="0/40/0.2", limit="60p", weight=0.02)
+    access = perhop.scenario.Access(rate="10Mbps", delay="1ms")
+    red = perhop.scenario.Red(thresholds="0/40/0.2", limit="60p", weight=0.02)
     scenario = perhop.Scenario(
         duration="30s",
         warmup="5s",
-        links={"link": perhop.Link(from_="a", to="b", rate="1Mbps", delay="20ms", queue=red)},
+        links={"link": perhop.scenario.Link(from_="a", to="b", rate="1Mbps", delay="20ms", queue=red)},
         flows=[
-            perhop.Flow(name=name, from_="a", to="b", access=access, transport=transport, service="green")
+            perhop.scenario.Flow(
+                name=name, from_="a", to="b", access=access, transport=transport, service="green"
+            )
             for name, transport in transports.items()
         ],
     )
-    flows = {row["class"]: row for row in perhop.run(scenario).flows.iter_rows(named=True)}
+    flows = {row["class"]: row for row in perhop.run(scenario, runs=1).flows.iter_rows(named=True)}
     for name, row in flows.items():
         assert row["throughput_bps"] > 0
         assert (row["loss_events"] is not None) == (name in {"rap", "tfrc"})
@@ -114,7 +116,7 @@ def test_each_queue_of_a_port_is_shown() -> None:
 
 
 def test_one_run_has_no_interval(small: Path) -> None:
-    classes = perhop.run(small).classes()
+    classes = perhop.run(small, runs=1).classes()
     assert classes["throughput_low_bps"].to_list() == [None, None]
 
 
@@ -170,33 +172,40 @@ def test_progress(small: Path) -> None:
 
 def test_plain_data_and_text_are_the_same_scenario(small: Path) -> None:
     text = small.read_text()
-    frames = [perhop.run(source).flows for source in (small, text, tomllib.loads(text))]
+    frames = [perhop.run(source, runs=1).flows for source in (small, text, tomllib.loads(text))]
     assert_frame_equal(frames[0], frames[1])
     assert_frame_equal(frames[0], frames[2])
 
 
 def test_the_builder_is_the_same_scenario(small: Path) -> None:
-    def flow(name: str, profile: perhop.TokenBucket | None) -> perhop.Flow:
-        return perhop.Flow(
+    def flow(name: str, profile: perhop.scenario.TokenBucket | None) -> perhop.scenario.Flow:
+        return perhop.scenario.Flow(
             name=name,
             count=2,
             from_="edge",
             to="core",
-            access=perhop.Access(rate="10Mbps", delay="1ms"),
-            transport=perhop.Tcp(tcp="newreno", packet="1000B"),
+            access=perhop.scenario.Access(rate="10Mbps", delay="1ms"),
+            transport=perhop.scenario.Tcp(tcp="newreno", packet="1000B"),
             profile=profile,
             start="0s..1s",
         )
 
-    queue = perhop.Rio(limit="50p", in_="10/30/0.02", total="5/15/0.1")
+    queue = perhop.scenario.Rio(limit="50p", in_="10/30/0.02", total="5/15/0.1")
     built = perhop.Scenario(
         title="Two classes at a small link",
         duration="5s",
-        links={"bottleneck": perhop.Link(from_="edge", to="core", rate="2Mbps", delay="10ms", queue=queue)},
-        flows=[flow("gold", perhop.TokenBucket(rate="0.5Mbps", burst="10kB")), flow("best-effort", None)],
+        links={
+            "bottleneck": perhop.scenario.Link(
+                from_="edge", to="core", rate="2Mbps", delay="10ms", queue=queue
+            )
+        },
+        flows=[
+            flow("gold", perhop.scenario.TokenBucket(rate="0.5Mbps", burst="10kB")),
+            flow("best-effort", None),
+        ],
     )
     assert canonical(built) == canonical(small)
-    assert_frame_equal(perhop.run(built).flows, perhop.run(small).flows)
+    assert_frame_equal(perhop.run(built, runs=1).flows, perhop.run(small, runs=1).flows)
 
 
 def test_cancel(small: Path) -> None:
@@ -211,30 +220,30 @@ def test_refusals(small: Path, tmp_path: Path) -> None:
     with pytest.raises(perhop.PerhopError, match="runs must be at least 1"):
         perhop.run(small, runs=0)
     with pytest.raises(perhop.PerhopError, match="no such file"):
-        perhop.run(tmp_path / "nowhere.toml")
+        perhop.run(tmp_path / "nowhere.toml", runs=1)
     with pytest.raises(perhop.ScenarioError, match="duraton"):
-        perhop.run(small.read_text().replace("duration", "duraton"))
+        perhop.run(small.read_text().replace("duration", "duraton"), runs=1)
     assert issubclass(perhop.ScenarioError, ValueError)
     with pytest.raises(perhop.PerhopError, match=f"leaves no room for 2 runs.*{2**64 - 2} or below"):
         perhop.run(small, seed=2**64 - 1, runs=2)
     with pytest.raises(perhop.PerhopError, match="no such file"):
-        perhop.run(str(tmp_path / "nowhere.toml"))
+        perhop.run(str(tmp_path / "nowhere.toml"), runs=1)
     wrong: Any = 5
     with pytest.raises(perhop.PerhopError, match="the path of a TOML file, or TOML text, not int"):
-        perhop.run(wrong)
+        perhop.run(wrong, runs=1)
     for name in ("runs", "seed", "jobs"):
         with pytest.raises(perhop.PerhopError, match=f"{name} must be a whole number, not '3'"):
             perhop.run(small, **{name: "3"})  # type: ignore[arg-type]
     plain = tomllib.loads(small.read_text())
     plain["flows"][0]["count"] = float("inf")
     with pytest.raises(perhop.PerhopError, match=r"`flows\[0\].count` must be a finite number, not inf"):
-        perhop.run(plain)
+        perhop.run(plain, runs=1)
     with pytest.raises(perhop.PerhopError, match="plain dicts, lists, strings and numbers"):
-        perhop.run({"duration": object()})
+        perhop.run({"duration": object()}, runs=1)
 
 
 def test_a_path_may_be_text(small: Path) -> None:
-    assert perhop.run(str(small)).scenario == perhop.run(small).scenario
+    assert perhop.run(str(small), runs=1).scenario == perhop.run(small, runs=1).scenario
 
 
 def test_the_work_of_classes_grows_with_their_number(small: Path) -> None:
@@ -244,7 +253,7 @@ def test_the_work_of_classes_grows_with_their_number(small: Path) -> None:
 
     def work(groups: int) -> int:
         plain["flows"] = [{**several, "name": f"c{n}"} for n in range(groups)]
-        result = perhop.run(plain)
+        result = perhop.run(plain, runs=1)
         lines = lines_run(result.classes)
         classes = result.classes()
         assert classes["class"].to_list() == [f"c{n}" for n in range(groups)]

@@ -34,7 +34,7 @@ def short(tmp_path: Path) -> Path:
 
 def test_results_are_the_same_for_any_number_of_threads(short: Path) -> None:
     assert _engine.threads_for(reading.canonical(short), 2) == (2, None)
-    one, two, three = (summary.to_json(simulate.run(short, threads=threads)) for threads in (1, 2, 3))
+    one, two, three = (summary.to_json(simulate.run(short, threads=threads, runs=1)) for threads in (1, 2, 3))
     assert one == two == three
 
 
@@ -52,6 +52,6 @@ def test_the_command_says_why_it_uses_fewer_threads(perhop: Perhop, short: Path)
 
 def test_threads_must_be_a_whole_number(short: Path) -> None:
     with pytest.raises(PerhopError, match="threads must lie between 1 and 1024, not 2000"):
-        simulate.run(short, threads=2000)
+        simulate.run(short, threads=2000, runs=1)
     with pytest.raises(PerhopError, match="threads must be a whole number"):
-        simulate.run(short, threads=1.5)  # type: ignore[arg-type]
+        simulate.run(short, threads=1.5, runs=1)  # type: ignore[arg-type]

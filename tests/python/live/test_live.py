@@ -126,7 +126,7 @@ transport = { tcp = "linux" }
 @needs_live
 def test_packets_balance_and_starts_are_the_seed_s() -> None:
     result = real_packets.run(LIVE, seed=7)
-    simulated = simulate.run(LIVE, seed=7)
+    simulated = simulate.run(LIVE, seed=7, runs=1)
     for run in (result.runs[0], simulated.runs[0]):
         for link in run.raw["links"]:
             dropped = sum(packets for packets in link["dropped"].values())
@@ -220,7 +220,7 @@ def test_flows_complete_as_in_a_simulation() -> None:
     done = real_packets.run(SIZED)
     if not done.valid:
         pytest.skip(f"this machine was too busy: {done.reports[0].findings['invalid']}")
-    both = (done, simulate.run(SIZED))
+    both = (done, simulate.run(SIZED, runs=1))
     found, simulated = ({row["class"]: row for row in one.flows.iter_rows(named=True)} for one in both)
     for name in ("tcp", "udp", "rap", "tfrc"):
         assert found[name]["slowdown"] >= 1, name
@@ -271,7 +271,7 @@ def test_flows_come_and_go_as_in_a_simulation(device: Literal["tun", "packet"]) 
     result = real_packets.run(TRANSFERS, seed=3, device=device)
     if not result.valid:
         pytest.skip(f"this machine was too busy: {result.reports[0].findings['invalid']}")
-    simulated = simulate.run(TRANSFERS, seed=3)
+    simulated = simulate.run(TRANSFERS, seed=3, runs=1)
     found, drawn = (one.population_flows for one in (result, simulated))
     known = ["class", "started_s", "size_bytes", "idle_s"]
     assert found.select(known).equals(drawn.select(known))
@@ -297,7 +297,7 @@ def test_flows_come_and_go_as_in_a_simulation(device: Literal["tun", "packet"]) 
 
 @needs_live
 def test_flows_that_come_and_go_are_compared() -> None:
-    found = real_packets.compare(TRANSFERS, runs=1, sim_runs=2)
+    (found,) = real_packets.compare(TRANSFERS, runs=1, sim_runs=2).comparisons
     if not found.valid:
         pytest.skip(f"this machine was too busy: {found.live.reports[0].findings['invalid']}")
     text = {line.key.text for line in found.lines}
@@ -359,7 +359,7 @@ application = { model = "call" }
 @pytest.mark.parametrize("version", [4, 6])
 def test_users_do_as_in_a_simulation(version: int) -> None:
     text = USERS.replace("live = {", f"live = {{ ip = {version},")
-    result, simulated = real_packets.run(text, seed=2), simulate.run(text, seed=2)
+    result, simulated = real_packets.run(text, seed=2), simulate.run(text, seed=2, runs=1)
     if not result.valid:
         pytest.skip(f"this machine was too busy: {result.reports[0].findings['invalid']}")
     found, expected = (one.applications() for one in (result, simulated))
@@ -419,7 +419,7 @@ def test_games_are_refused_by_name(perhop: Perhop, scenario: Path) -> None:
 
 @needs_live
 def test_times_of_users_are_compared() -> None:
-    found = real_packets.compare(USERS, runs=1, sim_runs=2)
+    (found,) = real_packets.compare(USERS, runs=1, sim_runs=2).comparisons
     if not found.valid:
         pytest.skip(f"this machine was too busy: {found.live.reports[0].findings['invalid']}")
     text = {line.key.text for line in found.lines}

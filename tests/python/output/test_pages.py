@@ -78,7 +78,7 @@ def test_of_many_classes_the_first_are_drawn_over_time_and_the_title_says_so() -
     link = '[links.x]\nfrom = "a"\nto = "b"\nrate = "1Mbps"\ndelay = "1ms"\n'
     link += 'queue = { aqm = "drop-tail", limit = "9p" }\n'
     text = 'duration = "2s"\nprobes.interval = "1ms"\n' + link + "".join(map(flow.format, range(20)))
-    plots = {plot.id: (plot, rows) for plot, rows in summary.summarize(perhop.run(text)).plots}
+    plots = {plot.id: (plot, rows) for plot, rows in summary.summarize(perhop.run(text, runs=1)).plots}
     plot, rows = plots["throughput-in-time"]
     assert plot.title.endswith("of a class, means of 2 samples (the first 14 of 20 classes)")
     assert {row.factors["class"] for row in rows} == {str(number) for number in range(14)}
@@ -87,7 +87,7 @@ def test_of_many_classes_the_first_are_drawn_over_time_and_the_title_says_so() -
 
 
 def test_a_run_without_a_title_is_called_by_its_file() -> None:
-    result = perhop.run(SMALL)
+    result = perhop.run(SMALL, runs=1)
     untitled = {name: value for name, value in json.loads(result.scenario).items() if name != "title"}
     assert summary.summarize(result, name="small").title == json.loads(result.scenario)["title"]
     result = replace(result, scenario=json.dumps(untitled))
@@ -95,7 +95,7 @@ def test_a_run_without_a_title_is_called_by_its_file() -> None:
 
 
 def test_a_table_that_scrolls_shows_it_and_short_names_stay_on_one_line(tmp_path: Path) -> None:
-    result = perhop.run(SMALL)
+    result = perhop.run(SMALL, runs=1)
     write_run(tmp_path, result, summary.summarize(result), "perhop run small.toml")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert '<th scope="row" class="short">best-effort</th>' in page
@@ -299,7 +299,7 @@ def test_a_run_says_first_who_gets_what(tmp_path: Path) -> None:
 
 
 def test_a_single_run_claims_no_interval(tmp_path: Path) -> None:
-    result = perhop.run(SMALL)
+    result = perhop.run(SMALL, runs=1)
     write_run(tmp_path, result, summary.summarize(result), "perhop run small.toml")
     text = check((tmp_path / "report.html").read_text(encoding="utf-8")).text
     assert "one run has no interval" in " ".join(text.split())

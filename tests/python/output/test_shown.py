@@ -67,24 +67,24 @@ def _scenario(name: str = EVIL, rate: str = "2Mbps") -> package.Scenario:
         duration="3s",
         warmup="1s",
         links={
-            name: package.Link(
-                from_="edge", to="core", rate=rate, delay="5ms", queue=package.DropTail(limit="20p")
+            name: package.scenario.Link(
+                from_="edge", to="core", rate=rate, delay="5ms", queue=package.scenario.DropTail(limit="20p")
             )
         },
         flows=[
-            package.Flow(
+            package.scenario.Flow(
                 name=name,
                 count=2,
                 from_="edge",
                 to="core",
-                transport=package.Tcp(tcp="newreno"),
+                transport=package.scenario.Tcp(tcp="newreno"),
                 access=ACCESS,
             )
         ],
     )
 
 
-ACCESS = package.Access(rate="10Mbps", delay="1ms")
+ACCESS = package.scenario.Access(rate="10Mbps", delay="1ms")
 
 
 def test_a_scenario_shows_its_network_links_and_flows() -> None:
@@ -103,8 +103,14 @@ def test_a_scenario_shows_its_network_links_and_flows() -> None:
 def test_links_of_a_topology_are_shown_if_it_can_be_drawn(routers: int, tables: int) -> None:
     scenario = package.Scenario(
         duration="1s",
-        topology=package.Topology(chain=routers, link=package.TopologyLink(rate="3Mbps", delay="1ms")),
-        flows=[package.Flow(name="tcp", from_="r1", to="r3", transport=package.Tcp(tcp="newreno"))],
+        topology=package.scenario.Topology(
+            chain=routers, link=package.scenario.TopologyLink(rate="3Mbps", delay="1ms")
+        ),
+        flows=[
+            package.scenario.Flow(
+                name="tcp", from_="r1", to="r3", transport=package.scenario.Tcp(tcp="newreno")
+            )
+        ],
     )
     page = scenario._repr_html_()
     assert page.count("<table>") == tables
@@ -119,7 +125,7 @@ def test_a_scenario_that_cannot_be_run_shows_the_reason() -> None:
 
 
 def test_a_table_of_a_scenario_shows_its_keys() -> None:
-    texts = _read(package.Link(from_=EVIL, to="b", rate="2Mbps", delay="1ms")._repr_html_())
+    texts = _read(package.scenario.Link(from_=EVIL, to="b", rate="2Mbps", delay="1ms")._repr_html_())
     for word in ("Link", "from", EVIL, "rate", "2Mbps"):
         assert word in texts.text
     assert "script" not in texts.tags
@@ -147,7 +153,7 @@ def test_a_result_shows_its_network_and_tables_escaped() -> None:
 
 @pytest.fixture(scope="module")
 def sampled() -> package.Result:
-    scenario = dataclasses.replace(_scenario("bulk & <b>"), probes=package.Probes(interval="100ms"))
+    scenario = dataclasses.replace(_scenario("bulk & <b>"), probes=package.scenario.Probes(interval="100ms"))
     return package.run(scenario, runs=2)
 
 
@@ -176,7 +182,9 @@ def test_a_figure_can_show_one_link_only() -> None:
         for name, (start, end) in hops.items()
     }
     flows = [{"name": "tcp", "from": "a", "to": "c", "transport": {"tcp": "newreno"}}]
-    result = package.run({"duration": "5s", "probes": {"interval": "500ms"}, "links": links, "flows": flows})
+    result = package.run(
+        {"duration": "5s", "probes": {"interval": "500ms"}, "links": links, "flows": flows}, runs=1
+    )
     names = [link["name"] for link in result.runs[0].raw["links"]]
     assert len(result.plot.queue().axes) == len(names) == 2
     for draw in (result.plot.queue, result.plot.delay_cdf):
@@ -189,7 +197,7 @@ def test_a_figure_can_show_one_link_only() -> None:
 
 def test_figures_of_users_are_those_of_the_report() -> None:
     scenario = tomllib.loads((EXAMPLES / "transfers.toml").read_text(encoding="utf-8")) | {"duration": "15s"}
-    result = package.run(scenario)
+    result = package.run(scenario, runs=1)
     report = {plot.picture.name: plot.picture.png for plot in drawn(summarize(result))[0]}
     assert to_png(result.plot.completion_times()) == report["run-completion-times"]
 
@@ -211,7 +219,7 @@ def test_notebooks_show_figures_without_pyplot(sampled: package.Result) -> None:
 
 @pytest.mark.parametrize("name", ["throughput_over_time", "windows", "queue"])
 def test_a_picture_over_time_needs_samples(name: str) -> None:
-    result = package.run(_scenario())
+    result = package.run(_scenario(), runs=1)
     with pytest.raises(package.PerhopError, match=r'samples nothing over time; .*interval = "100ms"'):
         getattr(result.plot, name)()
     assert f".{name}()" in repr(result.plot)
@@ -221,12 +229,18 @@ def test_a_picture_without_data_is_refused(sampled: package.Result) -> None:
     for name in ("completion_times", "page_times", "response_times"):
         with pytest.raises(package.PerhopError, match="nothing to draw: no "):
             getattr(sampled.plot, name)()
-    datagrams = package.Flow(
-        name="cbr", from_="edge", to="core", access=ACCESS, transport=package.Udp(udp="cbr", rate="1Mbps")
+    datagrams = package.scenario.Flow(
+        name="cbr",
+        from_="edge",
+        to="core",
+        access=ACCESS,
+        transport=package.scenario.Udp(udp="cbr", rate="1Mbps"),
     )
-    scenario = dataclasses.replace(_scenario(), flows=[datagrams], probes=package.Probes(interval="100ms"))
+    scenario = dataclasses.replace(
+        _scenario(), flows=[datagrams], probes=package.scenario.Probes(interval="100ms")
+    )
     with pytest.raises(package.PerhopError, match="no flow has a congestion window"):
-        package.run(scenario).plot.windows()
+        package.run(scenario, runs=1).plot.windows()
 
 
 def test_a_replay_shows_its_tables() -> None:

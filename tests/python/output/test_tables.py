@@ -295,7 +295,7 @@ def test_a_class_that_was_never_active_has_no_rate(keys: str) -> None:
 
 
 def test_jitter_and_delay_variation_are_two_names(place: Path) -> None:
-    result = package.run(Path(__file__).parents[3] / "examples" / "queues.toml")
+    result = package.run(Path(__file__).parents[3] / "examples" / "queues.toml", runs=1)
     assert "delay_variation_s" in result.link_classes.columns
     assert not [name for name in result.link_classes.columns if "jitter" in name]
     heads = list(readable(result.link_class_summary())[0])
@@ -340,7 +340,7 @@ def test_estimates_print_their_intervals_and_stay_data_frames() -> None:
     assert "±" in classes._repr_html_()
     assert "±" in str(result.link_summary())
     assert classes["throughput_bps"].to_list()[0] == row["throughput_bps"]
-    assert "1 run: no interval" in str(package.run("mixed.toml").classes())
+    assert "1 run: no interval" in str(package.run("mixed.toml", runs=1).classes())
     assert str(result.link_class_summary()).startswith("no rows")
 
 
@@ -515,5 +515,5 @@ def test_numbers_as_readers_see_them() -> None:
 
 @pytest.mark.usefixtures("place")
 def test_profiles_are_shown_as_they_were_written() -> None:
-    rows: list[dict[str, Any]] = readable(simulate.run(MIXED).classes())
+    rows: list[dict[str, Any]] = readable(simulate.run(MIXED, runs=1).classes())
     assert [row["profile, Mbit/s"] for row in rows] == ["0.333333", "best effort"]

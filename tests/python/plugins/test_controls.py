@@ -63,8 +63,8 @@ def scenario(congestion: object, ecn: str = "off", **keys: object) -> dict[str, 
     ],
 )
 def test_reno_in_python_is_the_compiled_one_to_the_bit(keys: dict[str, Any], ecn: str, engine: Any) -> None:  # noqa: ANN401
-    mine = perhop.run(scenario(Reno(), ecn, **keys), engine=engine, seed=3)
-    theirs = perhop.run(scenario("reno", ecn, **keys), engine=engine, seed=3)
+    mine = perhop.run(scenario(Reno(), ecn, **keys), engine=engine, seed=3, runs=1)
+    theirs = perhop.run(scenario("reno", ecn, **keys), engine=engine, seed=3, runs=1)
     (one,), (other,) = mine.runs, theirs.runs
     assert same(one.raw, other.raw)
     assert min(one.flows("delivered_packets")) > 50
@@ -73,8 +73,8 @@ def test_reno_in_python_is_the_compiled_one_to_the_bit(keys: dict[str, Any], ecn
 @pytest.mark.parametrize("keys", [{}, {"sack": True}, {"delayed-ack": "40ms"}])
 def test_dctcp_in_python_is_the_compiled_one_to_the_bit(keys: dict[str, Any]) -> None:
     ecn = "accurate" if keys.get("sack") else "classic"
-    (mine,) = perhop.run(scenario(Dctcp(), ecn, **keys)).runs
-    (theirs,) = perhop.run(scenario("dctcp", ecn, **keys)).runs
+    (mine,) = perhop.run(scenario(Dctcp(), ecn, **keys), runs=1).runs
+    (theirs,) = perhop.run(scenario("dctcp", ecn, **keys), runs=1).runs
     assert same(mine.raw, theirs.raw)
     assert sum(mine.link("l")["measured"]["notified"]["early"]) > 50
 
@@ -86,7 +86,7 @@ def test_prague_in_python_is_the_compiled_one_to_the_bit(keys: dict[str, Any], e
     for congestion in (Prague(), "prague"):
         table = scenario(congestion, "accurate", sack=True, duration="15s", **keys)
         table["links"]["l"] |= {"delay": "5ms", "queue": {"scheduler": "dualpi2"}}
-        found.append(perhop.run(table, engine=engine, seed=2).runs[0])
+        found.append(perhop.run(table, engine=engine, seed=2, runs=1).runs[0])
     mine, theirs = found
     assert same(mine.raw, theirs.raw)
     # ECT(1): its packets join the L4S queue, which marks.
@@ -97,7 +97,7 @@ def test_prague_in_python_is_the_compiled_one_to_the_bit(keys: dict[str, Any], e
 
 def test_a_class_owns_its_recoveries() -> None:
     table = scenario(Owner(), sack=True)
-    one, other = (perhop.run(table, engine=engine).runs[0] for engine in ("batched", "reference"))
+    one, other = (perhop.run(table, engine=engine, runs=1).runs[0] for engine in ("batched", "reference"))
     assert same(one.raw, other.raw)
     # Its window is in force throughout: after a timeout it is one segment, else its own.
     simulation = perhop.Simulation(table, seed=1)
@@ -109,9 +109,9 @@ def test_a_class_owns_its_recoveries() -> None:
         ("losses", "on_lost .*: True, a lost"),
     ):
         with pytest.raises(BlockError, match=problem):
-            perhop.run(scenario(Owner(tell=tell), sack=True))
+            perhop.run(scenario(Owner(tell=tell), sack=True), runs=1)
     with pytest.raises(BlockError, match=r'`ack.pipe` is not measured; write NEEDS = \("recovery",\)'):
-        perhop.run(scenario(Faulty(what="pipe"), sack=True))
+        perhop.run(scenario(Faulty(what="pipe"), sack=True), runs=1)
 
 
 def test_a_population_and_an_application_have_a_control_for_each_connection() -> None:
@@ -124,14 +124,14 @@ def test_a_population_and_an_application_have_a_control_for_each_connection() ->
             table = scenario(congestion, packet="1500B")
             table["flows"][0].pop("count")
             table["flows"][0] |= extra
-            found.append(perhop.run(table).runs[0])
+            found.append(perhop.run(table, runs=1).runs[0])
         assert same(found[0].raw, found[1].raw)
 
 
 def test_delivery_rates_pacing_and_chance_are_the_same_on_both_engines_and_any_number_of_jobs() -> None:
     table = scenario(Rate(), sack=True, duration="8s")
     engines: tuple[Any, ...] = ("batched", "reference")
-    one, other = (perhop.run(table, engine=engine).runs[0] for engine in engines)
+    one, other = (perhop.run(table, engine=engine, runs=1).runs[0] for engine in engines)
     assert same(one.raw, other.raw)
     assert min(one.flows("delivered_packets")) > 50
     alone, together = (perhop.run(table, runs=4, jobs=jobs).runs for jobs in (1, 3))
@@ -141,7 +141,7 @@ def test_delivery_rates_pacing_and_chance_are_the_same_on_both_engines_and_any_n
 
 def test_a_run_can_be_stepped_through_copied_restored_and_its_link_changed() -> None:
     table = scenario(Rate(), sack=True)
-    whole = perhop.run(table).runs[0].flows("delivered_packets")
+    whole = perhop.run(table, runs=1).runs[0].flows("delivered_packets")
     simulation = perhop.Simulation(table, seed=1)
     simulation.run_until("2s")
     assert (simulation.flows["tcp/0"].window or 0) >= 4
@@ -196,7 +196,7 @@ def test_the_table_stands_under_congestion_and_says_what_the_class_needs() -> No
         {"tcp": "newreno", "congestion": f"{MODULE}:Rate"},
         {"tcp": "newreno", "congestion": {"control": f"{MODULE}:Rate"}},
         {"tcp": f"{MODULE}:Rate"},
-        perhop.Tcp(tcp="newreno", congestion=Rate()).to_dict(),
+        perhop.scenario.Tcp(tcp="newreno", congestion=Rate()).to_dict(),
     ):
         assert table_of(transport)["congestion"] == expected
     again = table_of(table_of({"tcp": "linux", "congestion": Reno(left=0.7)}))
@@ -251,7 +251,7 @@ def test_a_wrong_table_is_refused_with_its_place(transport: dict[str, Any], prob
     table = scenario("reno")
     table["flows"][0]["transport"] = {"tcp": "newreno", **transport}
     with pytest.raises(ScenarioError, match=r"scenario: flows\[0\]\..*" + problem):
-        perhop.run(table)
+        perhop.run(table, runs=1)
 
 
 @pytest.mark.parametrize(
@@ -272,12 +272,12 @@ def test_a_wrong_table_is_refused_with_its_place(transport: dict[str, Any], prob
 def test_an_error_names_the_class_the_flow_and_the_time(what: str, problem: str, engine: Any) -> None:  # noqa: ANN401
     place = rf"^{MODULE}:Faulty: on_ack at flow `tcp/\d` at \d\.\d{{9}} s: "
     with pytest.raises(BlockError, match=place + problem):
-        perhop.run(scenario(Faulty(what=what)), engine=engine)
+        perhop.run(scenario(Faulty(what=what)), engine=engine, runs=1)
 
 
 def test_an_error_before_the_run_names_the_flow() -> None:
     with pytest.raises(BlockError, match="Unready: __init__ at flow `tcp/0`: RuntimeError: not ready"):
-        perhop.run(scenario(f"{MODULE}:Unready"))
+        perhop.run(scenario(f"{MODULE}:Unready"), runs=1)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -378,6 +378,6 @@ def test_a_syn_is_no_delivery_to_a_class(keys: dict[str, Any]) -> None:
     ends = {"from": "a", "to": "b"}
     link = {**ends, "rate": "100kbps", "delay": "20ms", "queue": {"aqm": "drop-tail", "limit": "2000p"}}
     flow = {"name": "f", **ends, "transport": tcp}
-    perhop.run({"duration": "10s", "links": {"l": link}, "flows": [flow]}, engine="reference")
+    perhop.run({"duration": "10s", "links": {"l": link}, "flows": [flow]}, engine="reference", runs=1)
     assert len(FirstAcks.seen) > 30
     assert all(delivered > 0 and 0 < rate <= 100_001 for delivered, rate in FirstAcks.seen)

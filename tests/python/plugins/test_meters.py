@@ -53,8 +53,8 @@ def scenario(meter: object, place: str = "flow", **extra: object) -> dict[str, A
 @pytest.mark.parametrize("out", ["mark", "drop"])
 @pytest.mark.parametrize("place", ["flow", "profile", "link"])
 def test_a_token_bucket_in_python_is_the_compiled_one_to_the_bit(engine: Any, out: Any, place: str) -> None:  # noqa: ANN401
-    mine = perhop.run(scenario(Bucket(rate="1Mbps", burst="20kB", out=out), place), engine=engine)
-    theirs = perhop.run(scenario({**COMPILED, "out": out}, place), engine=engine)
+    mine = perhop.run(scenario(Bucket(rate="1Mbps", burst="20kB", out=out), place), engine=engine, runs=1)
+    theirs = perhop.run(scenario({**COMPILED, "out": out}, place), engine=engine, runs=1)
     (one,), (other,) = mine.runs, theirs.runs
     assert same(one.raw, other.raw)
     marked = one.link("l")["measured"]["arrived"]
@@ -65,7 +65,7 @@ def test_a_token_bucket_in_python_is_the_compiled_one_to_the_bit(engine: Any, ou
 def test_both_engines_run_a_meter_with_chance_alike() -> None:
     engines = ("batched", "reference")
     table = scenario(Dice(rate="1Mbps", green=0.3))
-    one, other = (perhop.run(table, engine=engine).runs[0] for engine in engines)  # type: ignore[arg-type]
+    one, other = (perhop.run(table, engine=engine, runs=1).runs[0] for engine in engines)  # type: ignore[arg-type]
     assert same(one.raw, other.raw)
     assert all(packets > 100 for packets in one.link("l")["measured"]["arrived"])
 
@@ -86,7 +86,7 @@ def test_a_meter_by_hand_gives_the_colors_of_the_bucket() -> None:
 
 def test_a_run_with_meters_can_be_stepped_through_copied_and_restored() -> None:
     table = scenario(Dice(rate="1Mbps", green=0.3))
-    whole = perhop.run(table).runs[0].flows("delivered_packets")
+    whole = perhop.run(table, runs=1).runs[0].flows("delivered_packets")
     simulation = perhop.Simulation(table, seed=1)
     simulation.run_until("2s")
     snapshot = simulation.snapshot()
@@ -135,7 +135,7 @@ def test_the_table_has_the_keys_of_every_meter_and_those_of_the_class() -> None:
 )
 def test_a_wrong_table_is_refused_with_its_place(meter: dict[str, Any], problem: str) -> None:
     with pytest.raises(ScenarioError) as refused:
-        perhop.run(scenario(meter))
+        perhop.run(scenario(meter), runs=1)
     assert problem in str(refused.value)
     assert "flows[0]." in str(refused.value)
 
@@ -157,7 +157,7 @@ def test_an_error_names_the_class_the_time_and_the_packet(what: str, problem: st
         r"\(\d+ bytes, \w+\): "
     )
     with pytest.raises(BlockError, match=place + problem):
-        perhop.run(scenario(Faulty(rate="1Mbps", what=what)), engine=engine)
+        perhop.run(scenario(Faulty(rate="1Mbps", what=what)), engine=engine, runs=1)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_an_error_names_the_class_the_time_and_the_packet(what: str, problem: st
 )
 def test_an_error_names_the_place(place: str, said: str) -> None:
     with pytest.raises(BlockError, match=f"Faulty: on_packet at {said} at "):
-        perhop.run(scenario(Faulty(rate="1Mbps", what="raises"), place))
+        perhop.run(scenario(Faulty(rate="1Mbps", what="raises"), place), runs=1)
 
 
 def test_results_do_not_depend_on_the_number_of_jobs() -> None:

@@ -70,7 +70,7 @@ def same(one: Any, other: Any) -> bool:  # noqa: ANN401 - whatever an outcome ho
 @pytest.mark.parametrize("ecn", [False, True])
 def test_blue_in_python_decides_as_the_compiled_one_packet_by_packet(engine: Any, ecn: bool) -> None:  # noqa: ANN401
     mine = perhop.run(scenario(Blue(limit="20p", ecn=ecn)), runs=2, engine=engine)
-    theirs = perhop.run(scenario(perhop.Blue(limit="20p", ecn=ecn).to_dict()), runs=2, engine=engine)
+    theirs = perhop.run(scenario(perhop.scenario.Blue(limit="20p", ecn=ecn).to_dict()), runs=2, engine=engine)
     for one, other in zip(mine.runs, theirs.runs, strict=True):
         assert same(one.raw, other.raw)
         reasons = one.link("l")["measured"]
@@ -83,15 +83,17 @@ def test_its_packets_are_recorded_as_those_of_others(tmp_path: Any) -> None:  # 
         "mine": Blue(limit="20p").to_dict(),
         "theirs": {"aqm": "blue", "limit": "20p"},
     }.items():
-        perhop.run(scenario(rule), events=tmp_path / f"{name}.parquet")
+        perhop.run(scenario(rule), events=tmp_path / f"{name}.parquet", runs=1)
     assert (tmp_path / "mine.parquet").read_bytes() == (tmp_path / "theirs.parquet").read_bytes()
 
 
 def test_a_rule_at_departure_runs_alike_on_both_engines_and_under_schedulers() -> None:
     rule = Sojourn(limit="60p", target="20ms").to_dict()
     wrapped = {"scheduler": "drr", "queues": [{"name": "all", "rule": rule}]}
-    batched, reference = (perhop.run(scenario(rule), engine=engine).runs[0] for engine in extent.ENGINES)
-    (drr,) = perhop.run(scenario(wrapped)).runs
+    batched, reference = (
+        perhop.run(scenario(rule), engine=engine, runs=1).runs[0] for engine in extent.ENGINES
+    )
+    (drr,) = perhop.run(scenario(wrapped), runs=1).runs
     assert same(batched.raw, reference.raw)
     assert np.sum(batched.link("l")["measured"]["dropped"]["target"]) > 3
     assert np.array_equal(batched.flows("delivered_packets"), drr.flows("delivered_packets"))
@@ -134,7 +136,7 @@ def test_parameters_are_typed() -> None:
 )
 def test_a_wrong_parameter_is_refused_with_its_place(keys: dict[str, Any], problem: str) -> None:
     with pytest.raises(ScenarioError) as refused:
-        perhop.run(scenario({"aqm": f"{MODULE}:Tail", **keys}))
+        perhop.run(scenario({"aqm": f"{MODULE}:Tail", **keys}), runs=1)
     assert f"scenario: links.{problem}" in str(refused.value)
     if "source" not in keys:
         with pytest.raises(PerhopError):
@@ -168,13 +170,13 @@ def test_a_wrong_default_is_told_from_a_wrong_key() -> None:
 )
 def test_a_class_that_is_none_is_refused(queue: dict[str, Any], problem: str) -> None:
     with pytest.raises(ScenarioError) as refused:
-        perhop.run(scenario(queue))
+        perhop.run(scenario(queue), runs=1)
     assert problem in str(refused.value)
 
 
 def test_a_class_stands_where_an_object_belongs() -> None:
     with pytest.raises(PerhopError, match=r"queue: Blue is a class; write Blue\(…\)"):
-        perhop.run(scenario(Blue))
+        perhop.run(scenario(Blue), runs=1)
     with pytest.raises(PerhopError, match="write parameters by name"):
         Blue("20p")  # type: ignore[call-arg]
 
@@ -288,7 +290,7 @@ def test_an_error_names_the_class_the_time_and_the_packet(
         r"\(\d+ bytes, yellow\): "
     )
     with pytest.raises(BlockError, match=place + problem) as failed:
-        perhop.run(scenario(Faulty(what=what)), engine=engine)
+        perhop.run(scenario(Faulty(what=what)), engine=engine, runs=1)
     assert isinstance(failed.value.__cause__, cause)
     if cause is not TypeError:
         frames = failed.value.__cause__.__traceback__
@@ -298,12 +300,12 @@ def test_an_error_names_the_class_the_time_and_the_packet(
 
 def test_an_error_before_the_run_and_in_a_gauge() -> None:
     with pytest.raises(BlockError, match="Unready: __init__ at link `l`: RuntimeError: no limit"):
-        perhop.run(scenario({"aqm": f"{MODULE}:Unready"}))
+        perhop.run(scenario({"aqm": f"{MODULE}:Unready"}), runs=1)
     place = r"Faulty: gauges at link `l`, last called at \d\.\d{9} s: "
     with pytest.raises(BlockError, match=place + "gauge `state` is good; give a number"):
-        perhop.run(scenario(Faulty(what="gauge")))
+        perhop.run(scenario(Faulty(what="gauge")), runs=1)
     with pytest.raises(BlockError, match=place + "gauge `state` is NaN; give a number"):
-        perhop.run(scenario(Faulty(what="nan")))
+        perhop.run(scenario(Faulty(what="nan")), runs=1)
 
 
 def test_one_failed_run_of_several_is_the_one_that_is_told() -> None:

@@ -68,8 +68,8 @@ def measured(run: Any) -> dict[str, Any]:  # noqa: ANN401
     ],
 )
 def test_requests_and_responses_in_python_are_the_compiled_ones_to_the_bit(keys: dict[str, Any]) -> None:
-    (mine,) = perhop.run(scenario(Client(**keys)), seed=5).runs
-    (theirs,) = perhop.run(scenario({"model": "request-response", **keys}), seed=5).runs
+    (mine,) = perhop.run(scenario(Client(**keys)), seed=5, runs=1).runs
+    (theirs,) = perhop.run(scenario({"model": "request-response", **keys}), seed=5, runs=1).runs
     one, other = (dict(run.raw) for run in (mine, theirs))
     assert measured(mine) == measured(theirs)
     assert measured(mine)["responses"] > 20
@@ -78,7 +78,7 @@ def test_requests_and_responses_in_python_are_the_compiled_ones_to_the_bit(keys:
 
 
 def test_a_user_can_have_several_connections() -> None:
-    (run,) = perhop.run(scenario(Browser(think="50ms"))).runs
+    (run,) = perhop.run(scenario(Browser(think="50ms")), runs=1).runs
     assert measured(run)["responses"] > 100
     table = json.loads(perhop.scenario.reading.canonical(scenario(Browser())))["flows"][0]["application"]
     assert table == {
@@ -104,16 +104,16 @@ def test_every_mechanism_gets_the_same_users_and_jobs_change_nothing() -> None:
 
 
 def test_the_batched_engine_refuses_users_with_the_reason() -> None:
-    result = perhop.run(scenario(Client()))
+    result = perhop.run(scenario(Client()), runs=1)
     assert result.runs[0].raw["engine"] == "reference"
     refused = r"application `python` of group `.*` does not declare that it can be batched"
     with pytest.raises(ScenarioError, match=refused):
-        perhop.run(scenario(Client()), engine="batched")
+        perhop.run(scenario(Client()), engine="batched", runs=1)
 
 
 def test_a_run_can_be_stepped_through_copied_and_restored() -> None:
     table = scenario(Browser())
-    whole = perhop.run(table).runs[0]
+    whole = perhop.run(table, runs=1).runs[0]
     simulation = perhop.Simulation(table, seed=1)
     simulation.run_until("3s")
     snapshot = simulation.snapshot()
@@ -141,12 +141,12 @@ def test_a_run_can_be_stepped_through_copied_and_restored() -> None:
 def test_an_error_names_the_class_the_user_and_the_time(what: str, problem: str) -> None:
     place = rf"^{MODULE}:Faulty: on_response at user \d of `users` at \d\.\d{{9}} s: .*"
     with pytest.raises(BlockError, match=place + problem):
-        perhop.run(scenario(Faulty(what=what)))
+        perhop.run(scenario(Faulty(what=what)), runs=1)
 
 
 def test_an_error_before_the_run_and_tables_that_are_wrong() -> None:
     with pytest.raises(BlockError, match="Unready: __init__ at user 0 of `users`: RuntimeError: not ready"):
-        perhop.run(scenario({"model": f"{MODULE}:Unready"}))
+        perhop.run(scenario({"model": f"{MODULE}:Unready"}), runs=1)
     for application, problem in (
         ({"model": f"{MODULE}:Nothing"}, "application.model: .*has no class `Nothing`"),
         ({"model": f"{MODULE}:Silent"}, r".* has no method on_start\(self, now, random\)"),
@@ -157,24 +157,24 @@ def test_an_error_before_the_run_and_tables_that_are_wrong() -> None:
         ({"model": "client-in-python"}, "application.model: unknown model `client-in-python`"),
     ):
         with pytest.raises(ScenarioError, match=r"scenario: flows\[0\]\." + problem):
-            perhop.run(scenario(application))
+            perhop.run(scenario(application), runs=1)
     table = scenario(Client())
     del table["flows"][0]["transport"]
     with pytest.raises(ScenarioError, match="runs over TCP: give the group a `transport`"):
-        perhop.run(table)
+        perhop.run(table, runs=1)
 
 
 def test_a_class_that_loops_for_ever_can_be_cancelled() -> None:
     cancel = _engine.Cancel()
     threading.Timer(1.0, cancel.cancel).start()
     with pytest.raises(_engine.Cancelled):
-        perhop.run(scenario(Faulty(what="loops")), cancel=cancel)
+        perhop.run(scenario(Faulty(what="loops")), cancel=cancel, runs=1)
 
 
 def test_a_class_that_waits_for_no_time_ends_its_run() -> None:
     problem = "Stuck: on_timer at user . of `users` at .* it has waited 0 ns 100000 times in a row"
     with pytest.raises(BlockError, match=problem):
-        perhop.run(scenario(users.Stuck()))
+        perhop.run(scenario(users.Stuck()), runs=1)
 
 
 def test_actions_are_values() -> None:
@@ -215,7 +215,7 @@ def test_a_package_registers_users_by_entry_points(monkeypatch: pytest.MonkeyPat
     (described,) = plugins.described()
     assert (described["name"], described["role"]) == ("packaged", "application")
     assert described["parameters"]["response"]["description"] == "Mean size of a response, without headers."
-    assert measured(perhop.run(scenario({"model": "packaged"})).runs[0])["responses"] > 20
+    assert measured(perhop.run(scenario({"model": "packaged"}), runs=1).runs[0])["responses"] > 20
 
 
 USER = """\

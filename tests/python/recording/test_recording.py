@@ -139,7 +139,7 @@ def counts(frame: pl.DataFrame, *by: str) -> dict[tuple[Any, ...], int]:
 
 
 def test_recording_changes_no_number(recorded: Recorded) -> None:
-    alone = perhop.run(json.loads(recorded.result.scenario))
+    alone = perhop.run(json.loads(recorded.result.scenario), runs=1)
     assert alone.flows.equals(recorded.result.flows)
     assert alone.links.equals(recorded.result.links)
     assert alone.drops.equals(recorded.result.drops)
@@ -499,7 +499,7 @@ def test_a_scenario_without_queues_has_no_default(tmp_path: Path) -> None:
     of = scenario(QUEUES["red"])
     del of["links"]["core"]["queue"], of["links"]["core"]["reverse"]["queue"]
     with pytest.raises(PerhopError, match="no link has a queue; choose links with --capture-link: core"):
-        perhop.run(of, capture=tmp_path / "x")
+        perhop.run(of, capture=tmp_path / "x", runs=1)
 
 
 def test_a_command_says_what_it_records(small: Path, perhop: Perhop, tmp_path: Path) -> None:
@@ -564,7 +564,7 @@ def test_files_that_get_no_name_leave_nothing_behind(tmp_path: Path) -> None:
         filesystem.replaced(FullDisk(1 << 40, renames=False)),
         pytest.raises(PerhopError, match=r"--events .*x\.events: cannot be written: Input/output error"),
     ):
-        perhop.run(of, capture=tmp_path / "x.capture", events=tmp_path / "x.events")
+        perhop.run(of, capture=tmp_path / "x.capture", events=tmp_path / "x.events", runs=1)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -572,7 +572,9 @@ def test_a_run_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
     cancel = _engine.Cancel()
     cancel.cancel()
     with pytest.raises(_engine.Cancelled):
-        perhop.run(scenario(QUEUES["red"]), capture=tmp_path / "x", events=tmp_path / "y", cancel=cancel)
+        perhop.run(
+            scenario(QUEUES["red"]), capture=tmp_path / "x", events=tmp_path / "y", cancel=cancel, runs=1
+        )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -17,8 +17,8 @@ from tests.python.replay import captures
 from tests.python.replay.captures import Packet, pcap, poisson
 
 import perhop as package
-from perhop import Codel, PerhopError, ScenarioError, TokenBucket
-from perhop.scenario import reading
+from perhop import PerhopError, ScenarioError
+from perhop.scenario import Codel, TokenBucket, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +134,7 @@ def test_the_packets_of_a_run_meet_the_same_fate_when_they_are_replayed(tmp_path
         .replace('in = "10/30/0.02", total', "thresholds")
     )
     captured = tmp_path / "run.pcapng"
-    result = package.run(text, seed=3, capture=captured)
+    result = package.run(text, seed=3, capture=captured, runs=1)
     replayed = package.replay(captured, text, interface="bottleneck in", seed=3)
     link = result.runs[0].raw["links"][0]
     dropped = {reason: int(packets.sum()) for reason, packets in link["dropped"].items()}

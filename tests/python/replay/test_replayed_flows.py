@@ -52,7 +52,7 @@ def scenario(tmp_path: Path) -> Path:
 def test_a_replayed_flow_alone_meets_what_the_capture_does_at_the_link(
     scenario: Path, engine: Literal["batched", "reference"]
 ) -> None:
-    link = package.run(scenario, engine=engine).runs[0].raw["links"][0]
+    link = package.run(scenario, engine=engine, runs=1).runs[0].raw["links"][0]
     outcomes = package.replay(scenario.with_name("capture.pcap"), scenario=scenario, link="edge").outcomes()
     left = outcomes["left"].is_not_null()
     sent = int(outcomes.filter(left)["packets"].sum())
@@ -62,9 +62,9 @@ def test_a_replayed_flow_alone_meets_what_the_capture_does_at_the_link(
 
 
 def test_a_result_holds_the_packets_and_names_the_capture(scenario: Path) -> None:
-    result = package.run(scenario)
+    result = package.run(scenario, runs=1)
     scenario.with_name("capture.pcap").unlink()
-    again = package.run(json.loads(result.scenario))
+    again = package.run(json.loads(result.scenario), runs=1)
     assert again.scenario == result.scenario
     assert again.flows.equals(result.flows)
     (trace,) = traces(json.loads(result.scenario))

@@ -61,7 +61,7 @@ class Brought:
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PerhopWarning)  # queues of which nothing is offered
-            rows = perhop.run(scenario).flows.iter_rows(named=True)
+            rows = perhop.run(scenario, runs=1).flows.iter_rows(named=True)
         return {code: row["throughput_bps"] / 1e6 for code, row in zip(offered, rows, strict=True)}
 
     @property

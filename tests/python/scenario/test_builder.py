@@ -10,7 +10,7 @@ import pytest
 
 import perhop
 from perhop import PerhopError, _engine, scenario
-from perhop.scenario import builder
+from perhop.scenario import builder, reading
 from perhop.scenario.builder import Access, Flow, Link, Probes, RioPlusOut, Scenario, Tcp, TokenBucket
 
 FILE = """
@@ -112,31 +112,47 @@ transport = { udp = "cbr", rate = "64kbps" }
 
 
 def test_paths_and_queues_can_be_built() -> None:
-    def plain(a: str, b: str) -> perhop.Link:
-        return perhop.Link(from_=a, to=b, rate="20Mbps", delay="5ms")
+    def plain(a: str, b: str) -> perhop.scenario.Link:
+        return perhop.scenario.Link(from_=a, to=b, rate="20Mbps", delay="5ms")
 
     queues = [
-        perhop.SharingQueue(
-            name="ef", match=perhop.Match(dscp=46), rate="1Mbps", rule=perhop.DropTail(limit="50p")
+        perhop.scenario.SharingQueue(
+            name="ef",
+            match=perhop.scenario.Match(dscp=46),
+            rate="1Mbps",
+            rule=perhop.scenario.DropTail(limit="50p"),
         ),
-        perhop.SharingQueue(
-            name="gold", match=perhop.Match(path="gold"), weight=2, rule=perhop.DropTail(limit="99p")
+        perhop.scenario.SharingQueue(
+            name="gold",
+            match=perhop.scenario.Match(path="gold"),
+            weight=2,
+            rule=perhop.scenario.DropTail(limit="99p"),
         ),
-        perhop.SharingQueue(name="rest", rule=perhop.Red(thresholds="5/50/0.1", limit="99p")),
+        perhop.scenario.SharingQueue(
+            name="rest", rule=perhop.scenario.Red(thresholds="5/50/0.1", limit="99p")
+        ),
     ]
-    port = perhop.Link(from_="b", to="c", rate="10Mbps", delay="5ms", queue=perhop.Wfq(queues=queues))
+    port = perhop.scenario.Link(
+        from_="b", to="c", rate="10Mbps", delay="5ms", queue=perhop.scenario.Wfq(queues=queues)
+    )
     tcp = Tcp(tcp="newreno")
     built = Scenario(
         duration="5s",
         paths={
-            "gold": perhop.LabelSwitchedPath(via=["a", "b", "c"]),
-            "silver": perhop.LabelSwitchedPath(via=["a", "b", "c"], back=["c", "d", "a"]),
+            "gold": perhop.scenario.LabelSwitchedPath(via=["a", "b", "c"]),
+            "silver": perhop.scenario.LabelSwitchedPath(via=["a", "b", "c"], back=["c", "d", "a"]),
         },
         links={"a-b": plain("a", "b"), "c-d": plain("c", "d"), "d-a": plain("d", "a"), "b-c": port},
         flows=[
             Flow(name="gold", path="gold", transport=tcp),
             Flow(name="silver", path="silver", transport=tcp),
-            Flow(name="voice", from_="b", to="c", dscp=46, transport=perhop.Udp(udp="cbr", rate="64kbps")),
+            Flow(
+                name="voice",
+                from_="b",
+                to="c",
+                dscp=46,
+                transport=perhop.scenario.Udp(udp="cbr", rate="64kbps"),
+            ),
         ],
     )
     assert built.to_dict() == tomllib.loads(QUEUES)
@@ -160,11 +176,50 @@ def test_a_built_scenario_runs() -> None:
 def test_a_problem_names_the_key() -> None:
     wrong = Link(from_="edge", to="core", rate="20mbps", delay="48ms")
     with pytest.raises(perhop.ScenarioError, match=r"links.bottleneck.rate: `20mbps` has the unit `mbps`"):
-        perhop.run(Scenario(duration="2s", links={"bottleneck": wrong}, flows=BUILT.flows))
+        perhop.run(Scenario(duration="2s", links={"bottleneck": wrong}, flows=BUILT.flows), runs=1)
 
 
 def test_every_class_is_exported() -> None:
-    assert set(scenario.__all__) <= set(dir(perhop))
+    assert set(scenario.__all__) <= set(dir(scenario))
+
+
+def test_classes_of_the_builder_go_by_their_former_names_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match=r"perhop\.Red is perhop\.scenario\.Red"):
+        assert perhop.Red is scenario.Red  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"threshold": "5/15/0.1"}, "Red has no `threshold`; did you mean `thresholds`?"),
+        ({"colour": "red"}, "Red has no `colour`; it has: limit, thresholds"),
+    ],
+)
+def test_a_wrong_keyword_gets_the_hint_of_a_wrong_key(keys: dict[str, str], said: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(said)):
+        scenario.Red(**keys)  # type: ignore[arg-type]
+
+
+def test_keys_are_written_by_name() -> None:
+    with pytest.raises(TypeError, match="Red: write its keys by name, such as limit=…"):
+        scenario.Red("60p")  # type: ignore[misc]
+
+
+def test_a_scenario_is_read_as_it_is_written_and_another_with_a_value_of_it_changed() -> None:
+    first = Scenario.read("examples/first.toml")
+    assert Path("examples/first.toml").read_text(encoding="utf-8").count("warmup") == (first.warmup is not None)
+    other = first.with_("links.uplink.queue", scenario.Codel())
+    assert other.links is not None
+    assert first.links is not None
+    assert other.links["uplink"]["queue"] == {"aqm": "codel"}  # type: ignore[index]
+    assert first.links["uplink"]["queue"] != {"aqm": "codel"}  # type: ignore[index]
+    with pytest.raises(perhop.PerhopError, match=r"with_\('links.up.queue'\): `links` has no `up`; did you mean"):
+        first.with_("links.up.queue", scenario.Codel())
+
+
+def test_a_scenario_that_names_files_has_their_contents() -> None:
+    train = Scenario.read("examples/train.toml")
+    assert reading.canonical(train) == reading.canonical("examples/train.toml")
 
 
 def test_the_modules_example() -> None:
@@ -205,7 +260,7 @@ def test_a_class_in_place_of_a_table_is_named() -> None:
     flow = Flow(name="gold", from_="edge", to="core", transport=Tcp(tcp="newreno"))
     red = "scenario: links.bottleneck.queue: Red is a class; write Red(…) with its parameters"
     with pytest.raises(PerhopError, match=re.escape(red)):
-        perhop.run(Scenario(duration="1s", links={"bottleneck": link}, flows=[flow]))
+        perhop.run(Scenario(duration="1s", links={"bottleneck": link}, flows=[flow]), runs=1)
     tcp = "scenario: flows[1].transport: Tcp is a class; write Tcp(…) with its parameters"
     with pytest.raises(PerhopError, match=re.escape(tcp)):
-        perhop.run({"duration": "1s", "links": {}, "flows": [flow, {"name": "f", "transport": Tcp}]})
+        perhop.run({"duration": "1s", "links": {}, "flows": [flow, {"name": "f", "transport": Tcp}]}, runs=1)

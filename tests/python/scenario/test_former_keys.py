@@ -8,7 +8,8 @@ from typing import Any, Literal
 import pytest
 
 import perhop
-from perhop import Tcp, _engine
+from perhop import _engine
+from perhop.scenario import Tcp
 from perhop.scenario.builder import Cubic, Dctcp, Flow, Ledbat, Link, Prague, Reno, Scenario
 from perhop.scenario.paths import put
 
@@ -25,7 +26,7 @@ def scenario(transport: Tcp, ecn: Ecn = None) -> Scenario:
                 to="b",
                 rate="2Mbps",
                 delay="5ms",
-                queue=perhop.Codel(limit="50p", ecn=ecn is not None),
+                queue=perhop.scenario.Codel(limit="50p", ecn=ecn is not None),
             )
         },
         flows=[Flow(name="f", count=2, from_="a", to="b", transport=transport, ecn=ecn)],

@@ -73,15 +73,15 @@ def classes(text: str) -> dict[str, int]:
     """Packets that came to each queue of the bottleneck."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", perhop.PerhopWarning)
-        rows = perhop.run(text).link_classes
+        rows = perhop.run(text, runs=1).link_classes
     return dict(zip(rows["class"], rows["arrived_packets"], strict=True))
 
 
 def test_python_warns_once_in_each_call(divided: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        perhop.run(divided)
-        perhop.run(json.loads(reading.canonical(divided)))
+        perhop.run(divided, runs=1)
+        perhop.run(json.loads(reading.canonical(divided)), runs=1)
     assert [entry.category for entry in caught] == [perhop.PerhopWarning] * 2
     first, second = (str(entry.message) for entry in caught)
     assert first.startswith(f"{divided}:14: {SAID}")
@@ -102,7 +102,7 @@ def test_codepoints_as_a_list_keep_a_flow_in_one_queue() -> None:
     assert divided["rest"] > 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        perhop.run(DIVIDED.replace('"AF11"', '["AF11", "AF12"]'))
+        perhop.run(DIVIDED.replace('"AF11"', '["AF11", "AF12"]'), runs=1)
     together = classes(DIVIDED.replace('"AF11"', '["AF11", "AF12"]'))
     assert together["assured"] > 0
     assert together["rest"] == 0
@@ -158,7 +158,7 @@ def test_ecn_without_capable_flows_is_noticed(perhop: Perhop, tmp_path: Path) ->
 
 def test_marks_of_capable_flows_are_counted() -> None:
     with pytest.warns(perhop.PerhopWarning, match="no flow that passes this link is ECN-capable"):
-        assert perhop.run(ECN).flows["congestion_marked_packets"].null_count() > 0
+        assert perhop.run(ECN, runs=1).flows["congestion_marked_packets"].null_count() > 0
     table = json.loads(json.dumps(perhop_table()))
     for flow in table["flows"]:
         flow["ecn"] = "classic"
@@ -223,7 +223,7 @@ def test_another_name_gives_another_run_of_this_flow_alone() -> None:
     udp = SMALL.replace('tcp = "newreno", packet = "1000B"', 'udp = "cbr", rate = "0.1Mbps"')
 
     def starts(text: str) -> dict[str, list[float]]:
-        flows = perhop.run(text, seed=7).flows
+        flows = perhop.run(text, seed=7, runs=1).flows
         return {
             str(name): flows.filter(flows["class"] == name)["started_s"].to_list()
             for name in flows["class"].unique(maintain_order=True)

@@ -50,7 +50,7 @@ def scenario(tmp_path: Path) -> Path:
 
 
 def test_a_trace_says_how_much_a_link_sends(scenario: Path) -> None:
-    result = run(scenario)
+    result = run(scenario, runs=1)
     row = result.links.row(0, named=True)
     assert row["rate_bps"] == pytest.approx(8e6, rel=1e-3)
     assert row["utilization"] == pytest.approx(1, abs=0.01)
@@ -58,9 +58,9 @@ def test_a_trace_says_how_much_a_link_sends(scenario: Path) -> None:
 
 
 def test_a_result_holds_its_trace_and_names_it_by_content(scenario: Path, tmp_path: Path) -> None:
-    result = run(scenario)
+    result = run(scenario, runs=1)
     (tmp_path / "walk.trace").unlink()
-    again = run(json.loads(result.scenario))
+    again = run(json.loads(result.scenario), runs=1)
     assert again.scenario == result.scenario
     assert again.links.equals(result.links)
     (trace,) = traces(json.loads(result.scenario))
@@ -69,7 +69,7 @@ def test_a_result_holds_its_trace_and_names_it_by_content(scenario: Path, tmp_pa
     assert f"radio: walk.trace (SHA-256 {trace.sha256[:12]}…)" in summarize(result).text()
     # Another content is another scenario.
     (tmp_path / "walk.trace").write_text("1\n")
-    assert run(scenario).scenario != result.scenario
+    assert run(scenario, runs=1).scenario != result.scenario
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_bad_csv_file_is_one_line_with_its_place(scenario: Path) -> None:
     ]:
         scenario.with_name("walk.csv").write_text(content)
         with pytest.raises(ScenarioError, match="rate-trace") as caught:
-            run(scenario)
+            run(scenario, runs=1)
         assert message in str(caught.value)
 
 
@@ -178,10 +178,10 @@ def test_flows_begin_when_a_file_says_and_send_what_it_says(population: Path) ->
 def test_a_result_holds_the_files_of_its_flows_and_names_them_by_content(
     population: Path, tmp_path: Path
 ) -> None:
-    result = run(population)
+    result = run(population, runs=1)
     for name in ("arrivals.csv", "small.txt"):
         (tmp_path / name).unlink()
-    again = run(json.loads(result.scenario))
+    again = run(json.loads(result.scenario), runs=1)
     assert again.scenario == result.scenario
     assert again.population_flows.equals(result.population_flows)
     found = {trace.kind: trace for trace in traces(json.loads(result.scenario))}

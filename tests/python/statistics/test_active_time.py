@@ -66,7 +66,7 @@ def metrics(result: Result) -> Mapping[str, float]:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_rate_of_a_download_is_over_its_completion_time(engine: Engine) -> None:
     text = scenario(flow("f", 'tcp = "linux"', 'volume = "1MB"'))
-    result = package.run(text, engine=engine)
+    result = package.run(text, engine=engine, runs=1)
     (rate,), (time,), (active,) = (
         column(result, name) for name in ("throughput_bps", "completion_s", "active_s")
     )
@@ -90,7 +90,7 @@ def test_flows_at_exactly_their_profile_reach_it_whenever_they_begin(engine: Eng
     flows = "".join(flow(name, cbr, profile) for name in ("one", "two"))
     late = flow("late", cbr, f'{profile}\nstart = "50s"')
     text = scenario(flows + late, duration="100s", head='warmup = "10s"', rate="750kbps")
-    result = package.run(text.replace('"10ms"', f'"{delay}"'), engine=engine)
+    result = package.run(text.replace('"10ms"', f'"{delay}"'), engine=engine, runs=1)
     found = metrics(result)
     assert [found[f"flows.{name}.profile_success"] for name in ("one", "two", "late")] == [1, 1, 1]
     assert found["reservation_success"] == 1
@@ -103,7 +103,7 @@ def test_flows_at_exactly_their_profile_reach_it_whenever_they_begin(engine: Eng
 def test_flows_of_one_class_that_begin_at_other_times_have_equal_shares(engine: Engine) -> None:
     cbr = 'udp = "cbr", rate = "250kbps", packet = "500B", jitter = 0'
     text = scenario(flow("all", cbr, 'count = 9\nstart = "0s..80s"'), duration="100s")
-    result = package.run(text, engine=engine)
+    result = package.run(text, engine=engine, runs=1)
     started, active = column(result, "started_s"), column(result, "active_s")
     assert [begin + span for begin, span in zip(started, active, strict=True)] == pytest.approx([100] * 9)
     assert metrics(result)["flows.all.jain_index"] > 0.99999
@@ -124,7 +124,7 @@ def test_when_a_flow_is_active(engine: Engine) -> None:
         "on and off": flow("on and off", on_off, 'start = "20s"'),
     }
     text = scenario("".join(flows.values()), head='warmup = "10s"')
-    result = package.run(text, engine=engine)
+    result = package.run(text, engine=engine, runs=1)
     active = dict(zip(flows, column(result, "active_s"), strict=True))
     rates = dict(zip(flows, column(result, "throughput_bps"), strict=True))
     started = dict(zip(flows, column(result, "started_s"), strict=True))
@@ -160,7 +160,7 @@ def test_a_flow_that_is_active_too_briefly_for_data_to_arrive_has_no_rate(engine
         "begun in the warm-up": flow("begun in the warm-up", cbr, 'start = "1.999s"'),
     }
     text = scenario("".join(flows.values()), head='warmup = "2s"')
-    result = package.run(text, engine=engine)
+    result = package.run(text, engine=engine, runs=1)
     rates = dict(zip(flows, column(result, "throughput_bps"), strict=True))
     acked = dict(zip(flows, column(result, "acked_bps"), strict=True))
     none = {name for name, rate in rates.items() if math.isnan(rate)}
@@ -176,14 +176,14 @@ def test_a_flow_of_which_nothing_arrives_has_a_rate_of_zero(engine: Engine) -> N
     cbr = 'udp = "cbr", rate = "1Mbps", packet = "1250B", jitter = 0'
     flows = flow("always", cbr) + flow("brief", cbr, 'start = "5s"\nstop = "5.005s"')
     down = 'outages = [{ from = "0s", to = "60s" }]'
-    result = package.run(scenario(flows, link=down), engine=engine)
+    result = package.run(scenario(flows, link=down), engine=engine, runs=1)
     assert column(result, "throughput_bps") == [0, 0]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_source_that_lost_packets_of_its_volume_ends_with_its_last_one(engine: Engine) -> None:
     lossy = flow("f", 'udp = "cbr", rate = "20Mbps", packet = "1250B", jitter = 0', 'volume = "1MB"')
-    result = package.run(scenario(lossy, link="").replace("200p", "10p"), engine=engine)
+    result = package.run(scenario(lossy, link="").replace("200p", "10p"), engine=engine, runs=1)
     assert column(result, "unfinished") == [1]
     # It sends for .4 s; the queue's last packets arrive some ms later.
     assert column(result, "active_s") == [pytest.approx(0.42, abs=0.03)]
@@ -195,7 +195,7 @@ def test_a_population_has_the_rate_of_all_its_flows_over_the_measured_interval(e
     population = flow(
         "p", 'tcp = "linux"', 'start = "30s"\narrivals = { every = "1s" }\nsizes = { constant = "10kB" }'
     )
-    result = package.run(scenario(population), engine=engine)
+    result = package.run(scenario(population), engine=engine, runs=1)
     (delivered,) = column(result, "delivered_bytes")
     assert column(result, "throughput_bps") == [delivered * 8 / 60]
     assert column(result, "started_s") == [30]
@@ -207,7 +207,7 @@ def test_the_use_of_a_link_is_of_the_integral_of_its_rate(engine: Engine) -> Non
     cbr = 'udp = "cbr", rate = "400kbps", packet = "500B", jitter = 0'
     steady = flow("f", cbr, 'start = "0s"')
     halved = 'changes = [{ at = "30s", rate = "500kbps" }]'
-    result = package.run(scenario(steady, rate="1Mbps", link=halved), engine=engine)
+    result = package.run(scenario(steady, rate="1Mbps", link=halved), engine=engine, runs=1)
     link = result.runs[0].raw["links"][0]
     assert (link["rate_bps"], link["mean_rate_bps"]) == (1e6, 750e3)
     assert link["utilization"] == pytest.approx(0.4 / 0.75, rel=1e-3)
@@ -215,14 +215,16 @@ def test_the_use_of_a_link_is_of_the_integral_of_its_rate(engine: Engine) -> Non
     greedy = 'udp = "cbr", rate = "3Mbps", packet = "500B", jitter = 0'
     doubled = 'changes = [{ at = "30s", rate = "2Mbps" }]'
     result = package.run(
-        scenario(flow("f", greedy, 'start = "0s"'), rate="1Mbps", link=doubled), engine=engine
+        scenario(flow("f", greedy, 'start = "0s"'), rate="1Mbps", link=doubled), engine=engine, runs=1
     )
     link = result.runs[0].raw["links"][0]
     assert link["mean_rate_bps"] == 1.5e6
     assert link["utilization"] == pytest.approx(1, rel=1e-4)
     # An outage is a rate of zero.
     down = 'outages = [{ from = "10s", to = "40s" }]'
-    result = package.run(scenario(flow("f", greedy, 'start = "0s"'), rate="1Mbps", link=down), engine=engine)
+    result = package.run(
+        scenario(flow("f", greedy, 'start = "0s"'), rate="1Mbps", link=down), engine=engine, runs=1
+    )
     link = result.runs[0].raw["links"][0]
     assert link["mean_rate_bps"] == 0.5e6
     assert link["utilization"] == pytest.approx(1, rel=1e-3)
@@ -236,7 +238,7 @@ def test_the_target_of_a_flow_is_its_part_of_the_link_while_it_was_active(engine
     always, late = flow("always", tcp, 'start = "0s"'), flow("late", tcp, 'start = "50s"')
     never = flow("never", tcp, 'start = "200s"')
     text = scenario(always + late + never, rate="1Mbps", duration="100s", link=link)
-    found = catalog.Flows.of(package.run(text, engine=engine).runs[0].raw)
+    found = catalog.Flows.of(package.run(text, engine=engine, runs=1).runs[0].raw)
     assert found.targets == pytest.approx([375e3, 250e3])
     assert len(found.aimed) == 2
 
@@ -249,7 +251,7 @@ def test_every_flow_counts_by_its_beginning(engine: Engine) -> None:
     listed = ", ".join(f'["{at}", "100kB"]' for at in starts)
     population = flow("population", tcp, f"arrivals = {{ list = [{listed}] }}")
     text = scenario(sized + population, head='warmup = "10s"', duration="20s")
-    result = package.run(text, engine=engine)
+    result = package.run(text, engine=engine, runs=1)
     times = column(result, "completion_s")[:3]
     assert [math.isnan(time) for time in times] == [True, False, False]
     assert [math.isnan(one) for one in column(result, "unfinished")[:3]] == [True, False, False]
@@ -261,7 +263,7 @@ def test_a_volume_is_payload_as_the_sizes_of_a_population_are(engine: Engine) ->
     tcp = 'tcp = "newreno", packet = "1500B", ack = "40B"'
     flows = flow("sized", tcp, 'volume = "100kB"\nstart = "1s"')
     flows += flow("population", tcp, 'arrivals = { list = [["30s", "100kB"]] }')
-    result = package.run(scenario(flows), engine=engine)
+    result = package.run(scenario(flows), engine=engine, runs=1)
     # 68.5 packets with 1460 bytes of payload; the last of a volume is full.
     assert column(result, "delivered_packets") == [69, 69]
     assert column(result, "delivered_bytes") == [69 * 1500, 100_000 + 69 * 40]
@@ -270,14 +272,14 @@ def test_a_volume_is_payload_as_the_sizes_of_a_population_are(engine: Engine) ->
 def test_packets_of_a_volume_have_room_for_payload() -> None:
     text = scenario(flow("f", 'tcp = "newreno", packet = "40B", ack = "40B"', 'volume = "1kB"'))
     with pytest.raises(ScenarioError, match=r"transport\.packet: packets of a flow with a `volume` need"):
-        package.run(text)
+        package.run(text, runs=1)
 
 
 def test_a_load_is_of_the_mean_rate_of_a_link_while_flows_begin() -> None:
     keys = 'arrivals = { load = 0.5 }\nsizes = { constant = "10kB" }'
     halved = 'changes = [{ at = "30s", rate = "5Mbps" }]'
     begun = [
-        metrics(package.run(scenario(flow("p", 'tcp = "newreno"', keys), link=link)))[
+        metrics(package.run(scenario(flow("p", 'tcp = "newreno"', keys), link=link), runs=1))[
             "populations.p.flows_begun"
         ]
         for link in ("", halved)
@@ -300,7 +302,8 @@ def test_what_flows_that_come_and_go_carry_together_is_of_the_whole_time() -> No
                 {"name": "half", **udp, "start": "11s"},
                 {"name": "never", **udp, "start": "30s"},
             ],
-        }
+        },
+        runs=1,
     )
     (run,) = result.runs
     assert run.carried_bps("all", "half", "never") == pytest.approx(750e3, rel=0.01)

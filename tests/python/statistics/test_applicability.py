@@ -125,7 +125,7 @@ def scenario(transport: dict[str, Any], features: Features) -> dict[str, Any]:
 def check(transport: str, extra: set[str]) -> None:
     kind = next(iter(TRANSPORTS[transport]))
     features = frozenset({kind, *extra})
-    result = package.run(scenario(TRANSPORTS[transport], features))
+    result = package.run(scenario(TRANSPORTS[transport], features), runs=1)
     row = result.flows.row(0, named=True)
     assert row["delivered_packets"] > 0
     for entry in catalog.FLOW:
@@ -176,7 +176,7 @@ def test_measures_of_links(policed: bool, lossy: bool) -> None:
         bucket = {"rate": "100kbps", "marker": "token-bucket", "burst": "3kB", "out": "drop"}
         used["links"]["link"]["meters"] = [{"name": "edge", "profile": bucket}]
     unused = {**used["links"]["link"], "from": "b", "to": "c"}
-    result = package.run({**used, "links": {**used["links"], "unused": unused}})
+    result = package.run({**used, "links": {**used["links"], "unused": unused}}, runs=1)
     rows = {row["link"]: row for row in result.links.iter_rows(named=True)}
     for name in ("link", "unused"):
         row, came = rows[name], name == "link"
@@ -221,7 +221,7 @@ def test_measures_of_users(model: str) -> None:
     used = {**scenario(TRANSPORTS["udp"], frozenset({"udp"})), "flows": [users]}
     used["links"]["link"]["rate"] = "8Mbps"
     for duration, any_sample in (("20ms", False), ("20s", True)):
-        raw = package.run({**used, "duration": duration}).runs[0].raw
+        raw = package.run({**used, "duration": duration}, runs=1).runs[0].raw
         for application in raw["applications"]:
             for entry in catalog.APPLICATION[model]:
                 value = application["measures"][entry.name]

@@ -269,7 +269,7 @@ def test_a_constant_delay_loses_nothing(codec: str, play_out: str) -> None:
     keys = f'codec = "{codec}"\n{play_out}\ntransport = {{ udp = "cbr", rate = "80kbps", packet = "200B" }}'
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", perhop.PerhopWarning)  # the rate is G.711's
-        result = perhop.run(PERFECT.replace("KEYS", keys))
+        result = perhop.run(PERFECT.replace("KEYS", keys), runs=1)
     (call,) = calls(result, ["calls"]).iter_rows(named=True)
     # 200 bytes take 0.2 ms at 8 Mbit/s: each packet takes 20.03 ms.
     assert call["mouth_to_ear_s"] == pytest.approx(
@@ -280,7 +280,7 @@ def test_a_constant_delay_loses_nothing(codec: str, play_out: str) -> None:
 
 
 def test_users_of_the_application_call_lose_nothing_either() -> None:
-    result = perhop.run(PERFECT.replace("KEYS", 'application = { model = "call" }'))
+    result = perhop.run(PERFECT.replace("KEYS", 'application = { model = "call" }'), runs=1)
     for row in result.applications()["call"].iter_rows(named=True):
         assert (row["lost_or_late"], row["r"]) == (0.0, pytest.approx(93.2))
 
@@ -290,7 +290,7 @@ def test_a_replayed_call_loses_nothing_either(tmp_path: Path) -> None:
     (tmp_path / "calls.csv").write_text(f"time_ms,size_B\n{packets}\n")
     file = tmp_path / "replayed.toml"
     file.write_text(PERFECT.replace("KEYS", 'codec = "g711-plc"\nreplay = "calls.csv"'))
-    (call,) = calls(perhop.run(file), ["calls"]).iter_rows(named=True)
+    (call,) = calls(perhop.run(file, runs=1), ["calls"]).iter_rows(named=True)
     assert (call["lost_or_late"], call["r"]) == (0.0, pytest.approx(93.2))
     assert call["mouth_to_ear_s"] == pytest.approx(0.04003)
 
@@ -299,7 +299,7 @@ def test_a_line_that_dies_is_one_long_burst() -> None:
     """The packets behind the last that came count, too: half of 20 s is lost in one burst."""
     dies = PERFECT.replace("queue = {", 'outages = [{ from = "10s", to = "20s" }]\nqueue = {')
     keys = 'codec = "g711"\ntransport = { udp = "cbr", rate = "80kbps", packet = "200B" }'
-    result = perhop.run(dies.replace("KEYS", keys).replace('limit = "20p"', 'limit = "1p"'))
+    result = perhop.run(dies.replace("KEYS", keys).replace('limit = "20p"', 'limit = "1p"'), runs=1)
     flow, call = (frame.row(0, named=True) for frame in (result.flows, calls(result, ["calls"])))
     gone = sum(flow[f"dropped_{color}"] for color in ("green", "yellow", "red"))
     assert gone > 490
@@ -341,7 +341,7 @@ def test_the_burst_ratio_of_losses_in_bursts() -> None:
     ],
 )
 def test_classes_that_are_no_calls(classes: list[str], message: str) -> None:
-    result = perhop.run(SCENARIO)
+    result = perhop.run(SCENARIO, runs=1)
     with pytest.raises(PerhopError, match=message):
         calls(result, classes)
 

@@ -16,7 +16,7 @@ from perhop.errors import PerhopError
 from perhop.stepping import driving
 
 ROOT = Path(__file__).parents[3]
-RED = perhop.Red(thresholds="5/15/0.1", weight=0.25, limit="60p")
+RED = perhop.scenario.Red(thresholds="5/15/0.1", weight=0.25, limit="60p")
 
 
 def test_reds_average_by_hand() -> None:
@@ -65,7 +65,9 @@ class PaperRed:
 
 def test_a_papers_pseudo_code_is_compared_decision_by_decision() -> None:
     # Thresholds 4/4: below the average of 4 every packet passes, from there on none does.
-    queue = perhop.drive(perhop.Red(thresholds="4/4/1", weight=0.25, limit="60p", wait=False), rate="8Mbps")
+    queue = perhop.drive(
+        perhop.scenario.Red(thresholds="4/4/1", weight=0.25, limit="60p", wait=False), rate="8Mbps"
+    )
     paper = PaperRed(0.25, 4, 0.001)
     decisions = []
     for n in range(400):
@@ -88,8 +90,8 @@ def test_a_papers_pseudo_code_is_compared_decision_by_decision() -> None:
 def test_two_implementations_are_compared_decision_by_decision() -> None:
     # RI+O whose third test never acts is RIO; they draw the same random numbers.
     common: dict[str, Any] = {"in_": "20/40/0.02", "total": "5/15/0.2", "limit": "60p", "weight": 0.05}
-    rio = perhop.drive(perhop.Rio(**common), seed=3)
-    plus = perhop.drive(perhop.RioPlusOut(**common, out="1000/1000/0"), seed=3)
+    rio = perhop.drive(perhop.scenario.Rio(**common), seed=3)
+    plus = perhop.drive(perhop.scenario.RioPlusOut(**common, out="1000/1000/0"), seed=3)
     verdicts = []
     for n in range(3000):
         color = "green" if n % 3 == 0 else "yellow"
@@ -103,7 +105,7 @@ def test_two_implementations_are_compared_decision_by_decision() -> None:
 
 
 def test_a_packet_is_marked_pushed_out_or_dropped_at_its_departure() -> None:
-    red = perhop.drive(perhop.Red(thresholds="0/10/1", weight=1, limit="60p", wait=False, ecn=True))
+    red = perhop.drive(perhop.scenario.Red(thresholds="0/10/1", weight=1, limit="60p", wait=False, ecn=True))
     assert red.offer(at=0, ecn="ect0").verdict == "pass"
     marked = [red.offer(at=0, ecn="ect0") for _ in range(9)]
     assert {decision.packet.ecn for decision in marked if decision.verdict == "mark"} == {"ce"}
@@ -111,11 +113,13 @@ def test_a_packet_is_marked_pushed_out_or_dropped_at_its_departure() -> None:
     assert any(decision.verdict == "mark" for decision in marked)
     counters = red.counters
     assert counters.notified["early"].yellow == sum(decision.verdict == "mark" for decision in marked)
-    fq = perhop.drive(perhop.FqCodel(limit="2p"))
+    fq = perhop.drive(perhop.scenario.FqCodel(limit="2p"))
     decisions = [fq.offer(at=0, flow=flow, name=f"{flow}") for flow in (1, 1, 1, 2)]
     assert [packet.flow for decision in decisions for packet in decision.pushed_out] == [1, 1]
     assert fq.length == 2
-    codel = perhop.drive(perhop.Codel(target="1ms", interval="10ms", limit="99p", mtu="0B"), rate="1Mbps")
+    codel = perhop.drive(
+        perhop.scenario.Codel(target="1ms", interval="10ms", limit="99p", mtu="0B"), rate="1Mbps"
+    )
     for n in range(20):
         codel.offer(at=0, name=str(n))
     sent, dropped = [], []
@@ -129,7 +133,7 @@ def test_a_packet_is_marked_pushed_out_or_dropped_at_its_departure() -> None:
 
 def test_a_token_bucket_by_hand() -> None:
     # 1 Mbit/s and 3000 bytes: three packets at once are green; after 8 ms there is room for one more.
-    meter = perhop.drive(perhop.TokenBucket(rate="1Mbps", burst="3000B"))
+    meter = perhop.drive(perhop.scenario.TokenBucket(rate="1Mbps", burst="3000B"))
     at_once = [meter.offer(at=0).packet.color for _ in range(4)]
     assert at_once == ["green", "green", "green", "yellow"]
     assert [meter.offer(at="8ms").packet.color for _ in range(2)] == ["green", "yellow"]
@@ -190,7 +194,7 @@ def test_wrong_input_is_refused_in_one_line() -> None:
         ({"aqm": "red", "limit": "60p"}, "thresholds"),
         ({"aqm": "red", "limit": "60p", "thresholds": "15/5/0.1"}, "min"),
         ({"queue": 1}, "a block is an AQM"),
-        (perhop.Red, r"^Red is a class; write Red\(…\) with its parameters$"),
+        (perhop.scenario.Red, r"^Red is a class; write Red\(…\) with its parameters$"),
         (7, "a block is an AQM"),
     ]
     for block, message in wrong:

@@ -128,7 +128,7 @@ def settable(table: dict[str, Any]) -> list[tuple[str, Any]]:
 def test_a_value_that_is_set_to_what_it_was_changes_nothing(queue: str, marker: str, engine: Engine) -> None:
     table = scenario(QUEUES[queue], marker)
     canonical = json.loads(perhop.scenario.reading.canonical(table))
-    whole = perhop.run(table, seed=5, engine=engine)
+    whole = perhop.run(table, seed=5, engine=engine, runs=1)
     sim = perhop.Simulation(table, seed=5, engine=engine).run_until("1.5s")
     tried = settable(canonical)
     assert len(tried) > 5
@@ -170,8 +170,8 @@ def test_what_is_set_at_the_start_is_what_the_scenario_says_on_both_engines(
     changed = {f"links.l.queue.{path}": value for path, value in changes.items()}
     for path, value in changed.items():
         paths.put(other, path, value, "")
-    expected = perhop.run(other, seed=3)
-    assert not same(expected, perhop.run(table, seed=3))
+    expected = perhop.run(other, seed=3, runs=1)
+    assert not same(expected, perhop.run(table, seed=3, runs=1))
     for engine in ("reference", "batched"):
         assert same(moved(table, changed, engine).finish(), expected), engine
 
@@ -188,11 +188,11 @@ def test_the_rate_of_a_profile_that_is_set_at_the_start_is_the_scenarios(marker:
     for path, value in changed.items():
         paths.put(other, path, value, "")
     result = moved(table, changed).finish().runs[0].raw
-    expected = perhop.run(other, seed=3).runs[0].raw
+    expected = perhop.run(other, seed=3, runs=1).runs[0].raw
     if "window" in METERS[marker]:
         # The estimates began at the rate of the start; nothing else distinguishes the two.
         assert not same_numbers(result, expected)
-        expected = perhop.run(table, seed=3).runs[0].raw
+        expected = perhop.run(table, seed=3, runs=1).runs[0].raw
         assert not same_numbers(result, expected)
     else:
         assert same_numbers(result, expected)
@@ -223,7 +223,7 @@ def test_both_engines_agree_on_what_is_set_during_a_run() -> None:
             for engine in ("reference", "batched")
         ]
         assert same(*found), (name, path)
-        assert not same(found[0], perhop.run(scenario(QUEUES[name]), seed=2)), (name, path)
+        assert not same(found[0], perhop.run(scenario(QUEUES[name]), seed=2, runs=1)), (name, path)
 
 
 def test_packets_that_wait_stay_and_the_next_ones_leave_at_the_new_rate_by_hand() -> None:
@@ -288,7 +288,7 @@ def test_what_cannot_be_set_is_refused_in_one_line_and_changes_nothing(
     assert str(refused.value).startswith(f"set `{key}`: ")
     assert "scenario:" not in str(refused.value)
     assert "\n" not in str(refused.value)
-    assert same(sim.finish(), perhop.run(table, seed=4))
+    assert same(sim.finish(), perhop.run(table, seed=4, runs=1))
 
 
 def test_the_batched_engine_refuses_what_is_ahead_of_the_clock() -> None:

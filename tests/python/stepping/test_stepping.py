@@ -63,7 +63,7 @@ def same(one: perhop.Result, other: perhop.Result) -> bool:
 
 @pytest.mark.parametrize("engine", ["reference", "batched"])
 def test_random_stops_change_nothing(engine: Any) -> None:  # noqa: ANN401 - a literal
-    whole = perhop.run(SCENARIO, seed=3, engine=engine)
+    whole = perhop.run(SCENARIO, seed=3, engine=engine, runs=1)
     chance = random.Random(5)  # noqa: S311 - stops of a test
     for _ in range(5):
         sim = perhop.Simulation(SCENARIO, seed=3, engine=engine)
@@ -129,7 +129,7 @@ def test_what_is_set_acts_from_then_on() -> None:
     ]
     # Back, and another way: the same thresholds by their own key change nothing.
     sim.restore(start).set("links.uplink.queue.thresholds", "5/15/0.1")
-    assert same(sim.finish(), perhop.run(SCENARIO, seed=1))
+    assert same(sim.finish(), perhop.run(SCENARIO, seed=1, runs=1))
     sim.restore(start)
     assert sim.changes == ()
     sim.set("links.uplink.queue.thresholds.min", 0).set("links.uplink.queue.thresholds.max", 1)
@@ -172,7 +172,7 @@ def test_what_cannot_be_set_is_refused_and_changes_nothing(key: str, value: obje
         sim.set(key, value)
     assert str(refused.value).startswith(f"set `{key}`")
     assert "\n" not in str(refused.value)
-    assert same(sim.finish(), perhop.run(SCENARIO, seed=4))
+    assert same(sim.finish(), perhop.run(SCENARIO, seed=4, runs=1))
 
 
 def test_a_snapshot_is_restored_any_number_of_times() -> None:
@@ -183,8 +183,8 @@ def test_a_snapshot_is_restored_any_number_of_times() -> None:
     again = sim.restore(snapshot).run_until("4s").set("links.uplink.rate", "2Mbps").finish()
     assert same(first, again)
     other = perhop.Simulation(SCENARIO, seed=1).restore(snapshot)
-    assert same(other.finish(), perhop.run(SCENARIO, seed=9))
-    assert not same(first, perhop.run(SCENARIO, seed=9))
+    assert same(other.finish(), perhop.run(SCENARIO, seed=9, runs=1))
+    assert not same(first, perhop.run(SCENARIO, seed=9, runs=1))
 
 
 def test_a_restored_simulation_has_the_scenario_and_the_seed_of_its_snapshot() -> None:
@@ -194,7 +194,7 @@ def test_a_restored_simulation_has_the_scenario_and_the_seed_of_its_snapshot() -
     assert (restored.seed, restored.end) == (1, 3)
     result = restored.finish()
     assert result.runs[0].seed == 1
-    assert same(result, perhop.run(shorter, seed=1))
+    assert same(result, perhop.run(shorter, seed=1, runs=1))
 
 
 def test_wrong_arguments_are_refused_in_one_line() -> None:

@@ -45,7 +45,7 @@ def build(scheme: str, scenario: int = 1, contracts: str = JUDGED_SET) -> dict[s
 
 def short(scheme: str) -> Run:
     """A tenth of scenario 1."""
-    return perhop.run({**build(scheme), "duration": "20s", "warmup": "5s"}).runs[0]
+    return perhop.run({**build(scheme), "duration": "20s", "warmup": "5s"}, runs=1).runs[0]
 
 
 Values: TypeAlias = "Mapping[tuple[str, str, tuple[tuple[str, Any], ...]], Sequence[float]]"
@@ -157,7 +157,7 @@ def test_round_trip_of_the_path(round_trip: int) -> None:
     scenario = replace(SETTING, round_trip=round_trip).scenario(1, PROPOSED)
     (flow, *_) = scenario["flows"]
     flow = {**flow, "transport": {**flow["transport"], "window": "1p"}}
-    run = perhop.run({**scenario, "flows": [flow], "duration": "20s", "warmup": "5s"}).runs[0]
+    run = perhop.run({**scenario, "flows": [flow], "duration": "20s", "warmup": "5s"}, runs=1).runs[0]
     serialization = 8 * common.PACKET * (3 / 30e6 + 1 / 100e6)
     assert run.flows("mean_rtt_s")[0] == pytest.approx(round_trip / 1e3 + serialization, rel=0.01)
 
@@ -205,7 +205,7 @@ def test_computations_are_looks_over_packets() -> None:
     times = Times(steady=40, begin=20)
     one = {**scenario["flows"][0]["transport"], "window": "1p"}
     flows = [{**flow, "transport": one} for flow in scenario["flows"]]
-    run = perhop.run({**scenario, "flows": flows, "duration": "40s", "warmup": "20s"}).runs[0]
+    run = perhop.run({**scenario, "flows": flows, "duration": "40s", "warmup": "20s"}, runs=1).runs[0]
 
     def found(scheme: str) -> dict[str, float]:
         taken = common.basics(cell(1, scheme), run, SETTING, times)
@@ -220,7 +220,7 @@ def test_computations_are_looks_over_packets() -> None:
 def test_rates_by_burst() -> None:
     times = Times(burst=20, phases=2, settle=5)
     factors = cell(4, PROPOSED)
-    run = perhop.run(SETTING.scenario(4, PROPOSED, times)).runs[0]
+    run = perhop.run(SETTING.scenario(4, PROPOSED, times), runs=1).runs[0]
     rates = SETS[JUDGED_SET]
     found: dict[str, float] = {"on": 0, "off": 0}
     for sample in scenarios.burst_samples(factors, run, rates, times):
@@ -236,7 +236,7 @@ def test_rates_by_burst() -> None:
 
 
 def test_rates_in_time_are_means_of_a_contracts_flows_over_five_seconds() -> None:
-    run = perhop.run({**build(PROPOSED, 4), "duration": "65s"}).runs[0]
+    run = perhop.run({**build(PROPOSED, 4), "duration": "65s"}, runs=1).runs[0]
     taken = scenarios.rates_in_time(cell(4, PROPOSED), _padded(run))
     found = [sample for sample in taken if sample.metric == "rate_at"]
     assert {s.factors["time_s"] for s in found} == {55.0, 60.0, 65.0}

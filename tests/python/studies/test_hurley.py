@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def run() -> Run:
     """One run of the paper's setting."""
-    return perhop.run(SETTING.scenario("test", ABE, 10, 10, RAP)).runs[0]
+    return perhop.run(SETTING.scenario("test", ABE, 10, 10, RAP), runs=1).runs[0]
 
 
 def test_a_histogram_as_a_distribution_function() -> None:
@@ -69,7 +69,7 @@ def test_the_setting_is_the_papers() -> None:
 def test_flat_best_effort_with_separate_books_is_a_fifo() -> None:
     scenario = SETTING.scenario("test", FLAT, 10, 10, TFRC)
     plain = {**scenario, "links": {LINK: {**scenario["links"][LINK], "queue": SETTING.queue(FLAT)["rule"]}}}
-    ours, fifo = (perhop.run(s).runs[0] for s in (scenario, plain))
+    ours, fifo = (perhop.run(s, runs=1).runs[0] for s in (scenario, plain))
     for column in ("delivered_packets", "sent_packets", "loss_events"):
         np.testing.assert_array_equal(ours.flows(column), fifo.flows(column))
     assert ours.link(LINK)["delay_s"]["counts"].sum() == fifo.link(LINK)["delay_s"]["counts"].sum()
@@ -81,7 +81,7 @@ def test_the_books_of_the_services_add_up(run: Run) -> None:
     link = run.link(LINK)
     for key in ("arrived", "sent", "waiting"):
         assert (sum(books[key] for books in link["classes"]) == link[key]).all()
-    frame = perhop.run(SETTING.scenario("test", ABE, 10, 10, RAP)).link_classes
+    frame = perhop.run(SETTING.scenario("test", ABE, 10, 10, RAP), runs=1).link_classes
     assert frame["class"].to_list() == [BLUE, GREEN]
     green = frame.row(1, named=True)
     assert (
@@ -94,7 +94,7 @@ def test_the_books_of_the_services_add_up(run: Run) -> None:
 
 
 def test_waits_as_a_distribution_function(run: Run) -> None:
-    result = perhop.run(SETTING.scenario("test", ABE, 10, 10, RAP))
+    result = perhop.run(SETTING.scenario("test", ABE, 10, 10, RAP), runs=1)
     delays = result.delays
     assert delays["class"].unique(maintain_order=True).to_list() == ["all", BLUE, GREEN]
     for (name,), frame in delays.group_by(["class"]):
@@ -109,7 +109,7 @@ def test_waits_as_a_distribution_function(run: Run) -> None:
 
 
 def test_received_bytes_count_up() -> None:
-    result = perhop.run(SETTING.scenario("test", ABE, 10, 10, RAP))
+    result = perhop.run(SETTING.scenario("test", ABE, 10, 10, RAP), runs=1)
     start, end = (
         result.series.filter(result.series["time_s"] == at)["received_bytes"] for at in (10.0, 200.0)
     )
@@ -244,7 +244,7 @@ def test_a_shorter_round_trip_raises_greens_own_rate(own: list[float], holds: bo
 
 def test_before_one_fifo_both_services_wait_alike(run: Run) -> None:
     scenario = throughput.FIG2.scenario(throughput.cell(ABE, RAP, throughput.EQUAL))
-    equal = perhop.run(scenario).runs[0]
+    equal = perhop.run(scenario, runs=1).runs[0]
     trips, apart = (
         [common.mean_ms(found, service, "mean_rtt_s") for service in (BLUE, GREEN)] for found in (equal, run)
     )
@@ -346,7 +346,7 @@ def test_who_gets_no_packet_in_most_seconds_is_starved(
 
 def test_a_silent_second_has_no_blue_packet() -> None:
     served, starved = (
-        perhop.run(beyond.build(beyond.cell(case))).runs[0]
+        perhop.run(beyond.build(beyond.cell(case)), runs=1).runs[0]
         for case in (beyond.EDF_ALIKE, beyond.PRIORITY_ALIKE)
     )
     assert beyond.silent(served) == 0.0
@@ -447,7 +447,8 @@ def test_what_a_control_adds_is_what_is_missing_without_it(
 
 def test_abes_scheduler_alone_is_flat_best_effort_for_green() -> None:
     alone, flat = (
-        perhop.run(delay.FIG5.scenario(delay.cell(scheme, RAP))).runs[0] for scheme in (delay.SCHEDULER, FLAT)
+        perhop.run(delay.FIG5.scenario(delay.cell(scheme, RAP)), runs=1).runs[0]
+        for scheme in (delay.SCHEDULER, FLAT)
     )
     np.testing.assert_array_equal(alone.flows("delivered_packets"), flat.flows("delivered_packets"))
 

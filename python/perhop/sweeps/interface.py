@@ -1,0 +1,110 @@
+"""`perhop.sweep` and `perhop.tune`: sweeps and searches from Python."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perhop import extras
+from perhop.sweeps import job, plan, tuning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from perhop.sweeps.job import Swept
+    from perhop.sweeps.tune import Tuned
+
+
+def sweep(
+    source: Path | str | Mapping[str, Any],
+    *,
+    store: Path | str = "results/store",
+    runs: int | None = None,
+    seed: int | None = None,
+    until_ci: str | None = None,
+    jobs: int | None = None,
+    backend: str = "local",
+    address: str | None = None,
+) -> Swept:
+    """Simulate a scenario over many settings and seeds.
+
+    Args:
+        source: SWEEP.toml, as `perhop sweep` reads it (docs/sweeps.md), or a dict with the same keys, whose
+            `scenario` may be a `perhop.Scenario`.
+        store: The folder of finished runs; those that are there are not computed again.
+        runs: Of each point. Default: the file's, else 5.
+        seed: The first seed. Default: the file's, else 1.
+        until_ci: Stop each point when its 95 % intervals are this tight, such as `2%`.
+        jobs: Threads; all cores if not given. Results are the same for any number.
+        backend: `local`, or `ray` for a Ray cluster.
+        address: Of the Ray cluster.
+
+    Returns:
+        `summaries`, one for each point, with the estimates of each metric; `text()`, `json()` and `write()`
+        give what the command prints and writes.
+
+    Raises:
+        PerhopError: The sweep cannot be read, an argument is wrong, or the store fails.
+        ScenarioError: A point is no scenario that can be run.
+    """
+    extras.STORE.demand()
+    planned = plan.read_plan(_source(source), plan.Given(runs, seed, until_ci))
+    return job.run_sweep(planned, _place(store, backend, jobs, address), say=_nothing, progress=quietly)
+
+
+def tune(
+    source: Path | str | Mapping[str, Any],
+    *,
+    store: Path | str = "results/store",
+    trials: int | None = None,
+    runs: int | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    backend: str = "local",
+    address: str | None = None,
+) -> Tuned:
+    """Search for the setting that is best by an objective, or for the Pareto front of several.
+
+    Args:
+        source: TUNE.toml, as `perhop tune` reads it (docs/sweeps.md), or a dict with the same keys.
+        store: As for `sweep`.
+        trials: How many settings to try. Default: the file's.
+        runs: Of each trial. Default: the file's.
+        seed: The first seed. Default: the file's.
+        jobs: As for `sweep`.
+        backend: As for `sweep`.
+        address: As for `sweep`.
+
+    Returns:
+        `front`, the winners with their estimates on fresh seeds; `text()`, `json()` and `write()` give what
+        the command prints and writes.
+
+    Raises:
+        PerhopError: The search cannot be read, Optuna is missing, an argument is wrong, or the store fails.
+        ScenarioError: No point of the search is a scenario.
+    """
+    extras.STORE.demand()
+    extras.TUNE.demand()
+    from perhop.sweeps import tune as search  # noqa: PLC0415 - it needs Optuna
+
+    planned = tuning.read_tuning(_source(source), trials=trials, runs=runs, seed=seed)
+    return search.tune(planned, _place(store, backend, jobs, address), say=_nothing, progress=quietly)
+
+
+def quietly(_what: str, _total: int) -> contextlib.nullcontext[Callable[[], None]]:
+    """Show no progress."""
+    return contextlib.nullcontext(lambda: None)
+
+
+def _nothing(_text: str) -> None:
+    """Say nothing."""
+
+
+def _source(source: Path | str | Mapping[str, Any]) -> Path | Mapping[str, Any]:
+    return source if isinstance(source, Mapping) else Path(source)
+
+
+def _place(store: Path | str, backend: str, jobs: int | None, address: str | None) -> job.Workplace:
+    return job.Workplace(Path(store), backend, jobs, address)
