@@ -7,6 +7,7 @@ figure in docs/architecture.md cannot differ from the code.
 from __future__ import annotations
 
 import ast
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,9 +44,9 @@ ROOMS = (
 )
 """Folders and single modules of the package, lowest first."""
 LOADERS = ("import_module", "importlib.import_module")
-"""What loads a module by its name."""
+"""Functions that load a module by its name."""
 FACE = ("__init__", "__main__")
-"""What is above all rooms: the names that users import, and the program."""
+"""Modules above all rooms: the names that users import, and the program."""
 
 
 def modules() -> dict[str, Path]:
@@ -112,14 +113,25 @@ def upward() -> list[str]:
 
 
 def figure() -> str:
-    """The rooms as lines of text, highest first: name, what it is for, and the rooms that it imports."""
-    found = arrows()
+    """The rooms as lines of text, highest first: name, what it is for, and the rooms right below it.
+
+    A room that another one imports, and that it also reaches through a third, is not shown below it again.
+    """
+    found = {
+        name: {other for other in others if other in ROOMS[: ROOMS.index(name)]}
+        for name, others in arrows().items()
+        if name in ROOMS
+    }
+    reached: dict[str, set[str]] = {}
+    for name in ROOMS:
+        reached[name] = set().union(*({one} | reached.get(one, set()) for one in found[name]))
     lines = []
     for name in reversed(ROOMS):
-        below = [other for other in reversed(ROOMS) if other in found[name]]
-        lines.append(f"{name:<13}{_purpose(name)}")
+        through = set().union(*(reached.get(one, set()) for one in found[name]))
+        below = [other for other in reversed(ROOMS) if other in found[name] - through - {name}]
+        lines.append(f"{name:<14} {_purpose(name)}")
         if below:
-            lines.append(f"{'':<15}-> {' '.join(below)}")
+            lines.append(f"{'':<14}   -> {' '.join(below)}")
     return "\n".join(lines)
 
 
@@ -131,4 +143,4 @@ def _purpose(name: str) -> str:
 
 if __name__ == "__main__":
     print(figure())
-    print("\n".join(upward()))
+    sys.exit("\n".join(upward()) or None)

@@ -207,13 +207,13 @@ def test_keys_are_written_by_name() -> None:
 
 def test_a_scenario_is_read_as_it_is_written_and_another_with_a_value_of_it_changed() -> None:
     first = Scenario.read("examples/first.toml")
-    assert Path("examples/first.toml").read_text(encoding="utf-8").count("warmup") == (first.warmup is not None)
     other = first.with_("links.uplink.queue", scenario.Codel())
     assert other.links is not None
     assert first.links is not None
     assert other.links["uplink"]["queue"] == {"aqm": "codel"}  # type: ignore[index]
     assert first.links["uplink"]["queue"] != {"aqm": "codel"}  # type: ignore[index]
-    with pytest.raises(perhop.PerhopError, match=r"with_\('links.up.queue'\): `links` has no `up`; did you mean"):
+    said = r"with_\('links.up.queue'\): `links` has no `up`; did you mean"
+    with pytest.raises(perhop.PerhopError, match=said):
         first.with_("links.up.queue", scenario.Codel())
 
 
