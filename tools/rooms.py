@@ -7,6 +7,7 @@ figure in docs/architecture.md cannot differ from the code.
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -38,7 +39,6 @@ ROOMS = (
     "captures",
     "real_packets",
     "coursework",
-    "rerunning_sets",
     "rerunning",
     "commands",
 )
@@ -49,6 +49,7 @@ FACE = ("__init__", "__main__")
 """Modules above all rooms: the names that users import, and the program."""
 
 
+@functools.cache
 def modules() -> dict[str, Path]:
     """Every module of the package by its name below `perhop`, such as `runs.result`."""
     found = {}

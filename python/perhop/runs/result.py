@@ -136,7 +136,7 @@ class Result:
         from perhop.runs import report_files, summary  # noqa: PLC0415 - pictures load matplotlib
 
         place = outputs.claim_directory(folder)
-        report_files.write_run(place, self, summary.summarize(self), "perhop.run(…).write(…)")
+        report_files.write_run(place, self, summary.summarize(self), f"perhop rerun {place}")
 
     @property
     def plot(self) -> Plots:

@@ -240,8 +240,8 @@ def drive(
 
     Args:
         block: An AQM, a scheduler or a meter with its parameters, such as
-            `perhop.scenario.Red(thresholds="5/15/0.1", limit="60p")`, the same as a dict: `{"aqm": "red", …}`, or
-            an object of a subclass of `perhop.Aqm` or `perhop.Meter`.
+            `perhop.scenario.Red(thresholds="5/15/0.1", limit="60p")`, the same as a dict: `{"aqm": "red", …}`,
+            or an object of a subclass of `perhop.Aqm` or `perhop.Meter`.
         rate: The rate of the link that serves the queue, by which RED counts idle time and CoDel's relatives
             their delays; of a meter, the rate at which packets can come.
         seed: Of the block's random stream.

@@ -49,7 +49,6 @@ def sweep(
         PerhopError: The sweep cannot be read, an argument is wrong, or the store fails.
         ScenarioError: A point is no scenario that can be run.
     """
-    extras.STORE.demand()
     planned = plan.read_plan(_source(source), plan.Given(runs, seed, until_ci))
     return job.run_sweep(planned, _place(store, backend, jobs, address), say=_nothing, progress=quietly)
 
@@ -85,7 +84,6 @@ def tune(
         PerhopError: The search cannot be read, Optuna is missing, an argument is wrong, or the store fails.
         ScenarioError: No point of the search is a scenario.
     """
-    extras.STORE.demand()
     extras.TUNE.demand()
     from perhop.sweeps import tune as search  # noqa: PLC0415 - it needs Optuna
 

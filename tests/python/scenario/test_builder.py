@@ -202,7 +202,7 @@ def test_a_wrong_keyword_gets_the_hint_of_a_wrong_key(keys: dict[str, str], said
 
 def test_keys_are_written_by_name() -> None:
     with pytest.raises(TypeError, match="Red: write its keys by name, such as limit=…"):
-        scenario.Red("60p")  # type: ignore[misc]
+        scenario.Red("60p")  # type: ignore[call-arg]
 
 
 def test_a_scenario_is_read_as_it_is_written_and_another_with_a_value_of_it_changed() -> None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import _engine, rerunning_sets
+from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
 from perhop.files import inputs
 from perhop.measures import catalog
+from perhop.rerunning import sets
 from perhop.runs import extent, simulate
 from perhop.runs.summary import numbers
 from perhop.scenario import reading
@@ -21,7 +22,7 @@ from perhop.scenario import reading
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from perhop.rerunning_sets import SetManifest
+    from perhop.rerunning.sets import SetManifest
     from perhop.runs.extent import Engine
     from perhop.runs.result import Result
     from perhop.scenario.reading import Checked
@@ -107,14 +108,13 @@ def read(path: Path) -> Manifest | SetManifest:
     if not isinstance(command, str) or not isinstance(entries, list):
         raise PerhopError(f"{path}: is no manifest; give the manifest.json that `perhop run --out DIR` wrote")
     kind = command.split()[1] if command.startswith("perhop ") and len(command.split()) > 1 else ""
-    if kind in rerunning_sets.KINDS:
+    if kind in sets.KINDS:
         samples = _samples(path.with_name(SAMPLES))
-        return rerunning_sets.read(
-            content, path, kind, samples, lambda found, place: _seeds(found, path, place)
-        )
+        return sets.read(content, path, kind, samples, lambda found, place: _seeds(found, path, place))
     if command.split()[:2] == ["perhop", "live"]:
         raise PerhopError(f"{path}: was made on real packets, whose numbers are never the same twice")
-    if command.split()[:2] != ["perhop", "run"] or len(entries) != 1 or not isinstance(entries[0], dict):
+    # A result that was written from Python names `perhop rerun`, since no file of its scenario is known.
+    if kind not in ("run", "rerun") or len(entries) != 1 or not isinstance(entries[0], dict):
         raise PerhopError(f"{path}: not of `perhop run`, `sweep` or `compare`; run `{command}` again")
     entry = entries[0]
     try:
@@ -161,7 +161,7 @@ def rerun(
     """
     first = read(Path(manifest)) if isinstance(manifest, Path | str) else manifest
     if not isinstance(first, Manifest):
-        compared, others = rerunning_sets.rerun(first, jobs=jobs, engine=engine, progress=progress)
+        compared, others = sets.rerun(first, jobs=jobs, engine=engine, progress=progress)
         return Rerun(first, None, compared, tuple(Difference(*one) for one in others))
     result = simulate.run(
         json.loads(first.checked.text),
