@@ -93,7 +93,10 @@ class Source:
 
 
 class Account:
-    """The account of lines: each is used, reported, or a comment."""
+    """The account of lines: each is used, reported, or a comment.
+
+    Reports of a line return True, with which a reader says that a line is dealt with.
+    """
 
     def __init__(self, source: Source) -> None:
         """Takes a source, no line of which has been read."""
@@ -115,16 +118,18 @@ class Account:
         """Take lines that a reader understands; they are used if the port to which they belong is chosen."""
         self.understood.update(lines)
 
-    def comment(self, *lines: int) -> None:
+    def comment(self, *lines: int) -> bool:
         """Take comments, or lines that only end a block."""
         self.comments.update(lines)
+        return True
 
-    def find(self, code: str, line: int, text: str) -> None:
+    def find(self, code: str, line: int, text: str) -> bool:
         """Report a line (0: none in particular)."""
         finding = Finding(line, code, text)
         if finding not in self._known:
             self._known.add(finding)
             self.findings.append(finding)
+        return True
 
     @contextmanager
     def of_port(self, findings: list[Finding]) -> Iterator[None]:
@@ -136,23 +141,24 @@ class Account:
         finally:
             self.findings, self._known = before
 
-    def ignore(self, line: int, why: str = "not understood") -> None:
+    def ignore(self, line: int, why: str = "not understood") -> bool:
         """Report a line that has no effect on the result, verbatim."""
         if 0 < line <= len(self.source.lines):
             self.find("W13", line, f"{why}: `{shortened(self.source.lines[line - 1])}`")
+        return True
 
-    def miss(self, line: int, why: str = "not understood") -> None:
+    def miss(self, line: int, why: str = "not understood") -> bool:
         """Report a line about priority, rate, limit, drop or match without effect: an error, unless lenient.
 
         A line without effect on the device, too, or about nothing of these, is for `ignore`.
         """
-        self.ignore(line, why)
         self.missed.add(line)
+        return self.ignore(line, why)
 
-    def miss_part(self, line: int, text: str) -> None:
+    def miss_part(self, line: int, text: str) -> bool:
         """Report in other words what `miss` reports verbatim, such as one value of a line."""
-        self.find("W13", line, text)
         self.missed.add(line)
+        return self.find("W13", line, text)
 
     def lost(self, port: set[int], others: set[int]) -> list[Finding]:
         """The missed lines in blocks of a port: those of which the line before, of any block, is one of its.
@@ -192,17 +198,13 @@ class Account:
 
     def close(self, port: str) -> None:
         """Report every line of which nothing was said, for the port that is imported."""
-        reported = {finding.line for finding in self.findings}
-        known = self.used | self.comments | reported
-        for number, _ in self.source.numbered():
-            if number not in known:
-                other = number in self.understood
-                self.ignore(number, f"not part of {port}" if other else "not understood")
+        for number in self.silent():
+            other = number in self.understood
+            self.ignore(number, f"not part of {port}" if other else "not understood")
 
     def silent(self) -> list[int]:
         """Lines that are neither used, nor reported, nor comments: none after `close`."""
-        reported = {finding.line for finding in self.findings}
-        known = self.used | self.comments | reported
+        known = self.used | self.comments | {finding.line for finding in self.findings}
         return [number for number, _ in self.source.numbered() if number not in known]
 
 

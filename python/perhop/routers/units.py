@@ -12,12 +12,9 @@ if TYPE_CHECKING:
 
 NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
 NAMES = {
-    "default": 0,
-    "be": 0,
-    "df": 0,
+    **dict.fromkeys(("default", "be", "df"), 0),
+    **dict.fromkeys(("va", "voice-admit"), 44),
     "ef": 46,
-    "va": 44,
-    "voice-admit": 44,
     "le": 1,
     "nc1": 48,
     "nc2": 56,
@@ -29,16 +26,10 @@ SHOWN = {
     **{8 * n: f"CS{n}" for n in range(8)},
     **{8 * n + 2 * p: f"AF{n}{p}" for n in range(1, 5) for p in range(1, 4)},
 }
-PRECEDENCES = {
-    "routine": 0,
-    "priority": 1,
-    "immediate": 2,
-    "flash": 3,
-    "flash-override": 4,
-    "critical": 5,
-    "internet": 6,
-    "network": 7,
-}
+PRECEDENCES = (
+    "routine", "priority", "immediate", "flash", "flash-override", "critical", "internet", "network",
+)  # fmt: skip
+"""The names of precedences, from 0 on."""
 
 
 def number(text: str) -> float | None:
@@ -97,7 +88,8 @@ def precedence(text: str) -> int | None:
     found = whole(text)
     if found is not None:
         return found if found < 8 else None
-    return PRECEDENCES.get(text.lower())
+    name = text.lower()
+    return PRECEDENCES.index(name) if name in PRECEDENCES else None
 
 
 def of_precedence(value: int) -> frozenset[int]:

@@ -133,6 +133,11 @@ def test_the_former_name_of_rate_is_read_and_shown_nowhere(perhop: Perhop) -> No
     assert "--link-rate" not in perhop("import", "--help").out
 
 
+def test_the_help_names_all_dialects(perhop: Perhop) -> None:
+    shown = "".join(perhop("import", "--help").out.split())
+    assert all(f"{name}," in shown or f"{name}." in shown for name in READERS)
+
+
 def test_the_documentation_names_all_dialects_and_codes() -> None:
     text = (ROOT / "docs" / "configurations.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in text for name in READERS)

@@ -25,7 +25,7 @@ def of_curves(name: str, line: int, rates: Sequence[Rate | None], account: Accou
     Its quantum is its share, of which `turns` makes bytes.
     """
     sure, share, most = rates
-    rate = sure or share or Rate(LEAST, RateUnit.BPS, line, text="no rate")
+    rate = sure or share or Rate(LEAST, line=line, text="no rate")
     ceil = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, "no ul: the link's rate")
     if most is not None:
         ceil = most

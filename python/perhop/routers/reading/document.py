@@ -56,6 +56,11 @@ class Row:
     said: str
 
 
+def configured(key: str, value: str, line: int, said: str = "") -> Entry:
+    """The key of a value that the configuration says."""
+    return Entry(key, value, line, How.CONFIGURED, said)
+
+
 def rate_entry(key: str, bps: float, given: Rate, said: str = "") -> Entry:
     """The key of a rate, with what the configuration says of it."""
     return Entry(key, quoted(units.rate_text(bps)), given.line, given.how, said or given.text)

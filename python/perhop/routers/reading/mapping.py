@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Queue
-from perhop.routers.reading.document import Entry, Section, match_entry
+from perhop.routers.reading.document import Entry, Section, configured, match_entry
 from perhop.routers.reading.meters import profile
 from perhop.routers.reading.schedulers import Schedulers
 from perhop.routers.reading.template import traffic
@@ -97,7 +97,7 @@ class Mapping:
             entries.append(Entry("reverse", table, 0, How.ASSUMED, said))
         if loss is not None:
             probability, line, said = loss
-            entries.append(Entry("loss", units.plain(probability, 9), line, How.CONFIGURED, said))
+            entries.append(configured("loss", units.plain(probability, 9), line, said))
         return entries
 
     # Meters
@@ -155,4 +155,4 @@ def _jitter(jitter: Jitter) -> Entry:
     listed = [f"distribution = {quoted(jitter.distribution)}"]
     listed += [f"{name} = {quoted(units.time_text(value))}" for name, value in times.items()]
     listed.append(f"reorder = {str(jitter.reorder).lower()}")
-    return Entry("jitter", f"{{ {', '.join(listed)} }}", jitter.line, How.CONFIGURED, jitter.text)
+    return configured("jitter", f"{{ {', '.join(listed)} }}", jitter.line, jitter.text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perhop.routers.model import How
-from perhop.routers.reading.document import Entry, bytes_entry, rate_entry
+from perhop.routers.reading.document import Entry, bytes_entry, configured, rate_entry
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def profile(meter: Meter, amounts: Amounts, account: Account, name: str) -> list
         entries.append(rate_entry(word, peak, meter.peak_rate))
         entries.append(bytes_entry(burst, amounts.bytes(meter.second_burst, peak), meter.second_burst))
     if kind != "one-bucket" and meter.color_aware:
-        entries.append(Entry("mode", '"color-aware"', meter.line, How.CONFIGURED))
+        entries.append(configured("mode", '"color-aware"', meter.line))
     said = f"exceed {meter.exceed}" + ("" if kind == "one-bucket" else f", violate {meter.violate}")
-    entries.append(Entry("out", quoted(out), meter.line, How.CONFIGURED, said))
+    entries.append(configured("out", quoted(out), meter.line, said))
     return entries
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from perhop.routers import curves, units
 from perhop.routers.curves import COLORS, Color, Ramp, drop_precedence
 from perhop.routers.model import ALL_CODEPOINTS, ECN_VALUES, Ecn, How, Quantity, Unit
-from perhop.routers.reading.document import Entry, bytes_entry
+from perhop.routers.reading.document import Entry, bytes_entry, configured
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
@@ -131,10 +131,10 @@ class Rules:
                 if name not in {"limit", "target", "interval", "ecn", "law"}:
                     text = f"class {queue.name}: {name} {value} of {block.name} has no effect here"
                     self._account.find("W13", line, text)
-            entries = [Entry("aqm", '"codel"', block.line, How.CONFIGURED, block.name)]
-            return entries + [Entry(key, value, line, How.CONFIGURED) for key, value, line in kept]
-        entries = [Entry(block.role, quoted(block.name), block.line, How.CONFIGURED)]
-        return entries + [Entry(key, value, line, How.CONFIGURED) for key, value, line in block.keys]
+            entries = [configured("aqm", '"codel"', block.line, block.name)]
+            return entries + [configured(key, value, line) for key, value, line in kept]
+        entries = [configured(block.role, quoted(block.name), block.line)]
+        return entries + [configured(key, value, line) for key, value, line in block.keys]
 
     # The limit
 
@@ -278,22 +278,22 @@ class Rules:
         profiles: list[list[Entry]] = []
         (only, *others) = groups
         if not others and only.everything and isinstance(only.shape, Ramp) and not special:
-            entries = [Entry("aqm", '"red"', first, How.CONFIGURED)]
+            entries = [configured("aqm", '"red"', first)]
             entries.append(_curve_entry("thresholds", only.shape, unit))
             if queue.adaptive:
                 said = "max_p between 0.01 and 0.5, every 0.5 s"
-                entries.append(Entry("adaptive", "true", _place(queue), How.CONFIGURED, said))
+                entries.append(configured("adaptive", "true", _place(queue), said))
             colors = Colors(dict.fromkeys(queue.match.codepoints or (), "green"))
         elif assigned is not None and not all(group.everything for group in groups):
-            entries = [Entry("aqm", '"wred"', first, How.CONFIGURED)]
+            entries = [configured("aqm", '"wred"', first)]
             entries += [_curve_entry(color, shape, unit) for color, shape in assigned.items()]
             known = not queue.colors_assumed and any(group.color is not None for group in groups)
             if known and "yellow" in assigned and "red" not in assigned:
                 said = "no curve for them: dropped on overflow only"
-                profiles = [[Entry("match", '{ color = "red" }', queue.line, How.CONFIGURED, said)]]
+                profiles = [[configured("match", '{ color = "red" }', queue.line, said)]]
             colors = self._colors(queue, assigned)
         else:
-            entries = [Entry("aqm", '"wred"', first, How.CONFIGURED)]
+            entries = [configured("aqm", '"wred"', first)]
             profiles = [self._profile(group, unit, in_units) for group in groups]
             colors = self._kinds(queue, groups)
         entries.append(self._limit_entry(limit, total, in_packets=in_packets))
@@ -310,18 +310,16 @@ class Rules:
         labels = ", ".join(selector.label for selector in group.selectors)
         entries = []
         if group.color is not None:
-            entries.append(
-                Entry("match", f'{{ color = "{group.color}" }}', group.line, How.CONFIGURED, labels)
-            )
+            entries.append(configured("match", f'{{ color = "{group.color}" }}', group.line, labels))
         elif not group.everything:
-            entries.append(Entry("match", _match(group.codepoints), group.line, How.CONFIGURED, labels))
+            entries.append(configured("match", _match(group.codepoints), group.line, labels))
         if group.shape is not None:
             entries.append(_curve_entry("curve", group.shape, unit))
         if group.limit is not None:
             given = group.limit
             entries.append(Entry("limit", quoted(in_units(given)), given.line, given.how, given.text))
         if group.ecn is not None and group.shape is not None:
-            entries.append(Entry("ecn", ECN_VALUES[group.ecn], group.line, How.CONFIGURED, str(group.ecn)))
+            entries.append(configured("ecn", ECN_VALUES[group.ecn], group.line, str(group.ecn)))
         return entries
 
     def _colors(self, queue: Queue, assigned: dict[Color, Shape]) -> Colors:
@@ -454,9 +452,7 @@ class Rules:
     def _ecn(self, queue: Queue) -> list[Entry]:
         if queue.ecn is Ecn.OFF:
             return []
-        return [
-            Entry("ecn", ECN_VALUES[queue.ecn], queue.ecn_line or queue.line, How.CONFIGURED, str(queue.ecn))
-        ]
+        return [configured("ecn", ECN_VALUES[queue.ecn], queue.ecn_line or queue.line, str(queue.ecn))]
 
     def _packet(self, queue: Queue, line: int, *, in_packets: bool) -> list[Entry]:
         entries = []

@@ -13,7 +13,7 @@ from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Quantity, Que
 from perhop.routers.reading import trees
 from perhop.routers.reading.amounts import Amounts
 from perhop.routers.reading.classes import Classes, complete, explicit
-from perhop.routers.reading.document import Entry, Section, bytes_entry, match_entry, rate_entry
+from perhop.routers.reading.document import Entry, Section, bytes_entry, configured, match_entry, rate_entry
 from perhop.routers.reading.rules import Colors, Rules
 from perhop.routers.reading.sharing import FULL, Shares, limit_of
 from perhop.routers.units import quoted
@@ -286,7 +286,7 @@ class Schedulers:
         burst = self.port.shaper_burst or burst
         number = self._a_packet(self.amounts.bytes(burst, rate), burst.line)
         entries = [
-            Entry("scheduler", '"shaper"', shaper.line, How.CONFIGURED, shaper.text),
+            configured("scheduler", '"shaper"', shaper.line, shaper.text),
             rate_entry("rate", rate, shaper),
             bytes_entry("burst", number, burst),
         ]
@@ -321,7 +321,7 @@ class Schedulers:
             if sum(rates.values()) >= port * FULL:
                 return None
         said = "strict priority, then others"
-        top = Entry("scheduler", '"llq"', strict[0].level_line, How.CONFIGURED, said)
+        top = configured("scheduler", '"llq"', strict[0].level_line, said)
         result = Tables([Section(f"[{path}]", [top], "scheduler")])
         for queue in strict:
             keys = self._policed(queue, policers[queue.name])
@@ -342,7 +342,7 @@ class Schedulers:
         burst = self.amounts.bytes(meter.burst, bps)
         keys = [self._shares.rate(meter.rate, bps), bytes_entry("burst", burst, meter.burst, meter.line)]
         if always:
-            keys.append(Entry("police", '"always"', meter.line, How.CONFIGURED))
+            keys.append(configured("police", '"always"', meter.line))
             self.policed.add(queue.name)
         return keys
 
@@ -362,9 +362,7 @@ class Schedulers:
 
     def _priority(self, top: Section, strict: list[Queue], others: list[Queue]) -> dict[str, list[Entry]]:
         """Strict priority; if rated queues share the rest, they follow with their guarantees as caps."""
-        top.entries.append(
-            Entry("scheduler", '"priority"', strict[0].level_line, How.CONFIGURED, "strict priority")
-        )
+        top.entries.append(configured("scheduler", '"priority"', strict[0].level_line, "strict priority"))
         keys: dict[str, list[Entry]] = {queue.name: [] for queue in (*strict, *others)}
         bursts: list[tuple[float, int, str]] = []
         for queue in strict:
@@ -380,7 +378,7 @@ class Schedulers:
                 self._account.find("W10", queue.cap.line, text)
         if bursts:
             burst, line, said = max(bursts)
-            top.entries.append(Entry("burst", quoted(units.bytes_text(burst)), line, How.CONFIGURED, said))
+            top.entries.append(configured("burst", quoted(units.bytes_text(burst)), line, said))
             if len({value for value, _, _ in bursts}) > 1:
                 text = f"strict queues have different bursts; perhop has one, {burst:.0f} B, the largest"
                 self._account.find("W10", line, text)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import How, Rate, RateUnit
-from perhop.routers.reading.document import Entry, rate_entry
+from perhop.routers.reading.document import Entry, configured, rate_entry
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ class Shares:
     def sharing(self, top: Section, strict: list[Queue], queues: list[Queue]) -> dict[str, list[Entry]]:
         """Guaranteed rates and weights; strict queues with a rate get it as a guarantee."""
         name = self._port.sharing
-        top.entries.append(
-            Entry("scheduler", quoted(name), self._port.line, How.CONFIGURED, "shares the link")
-        )
+        top.entries.append(configured("scheduler", quoted(name), self._port.line, "shares the link"))
         for queue in strict:
             self.beside(queue)
             if queue.cap is not None:
@@ -80,7 +78,7 @@ class Shares:
 
     def outweighing(self, top: Section, strict: list[Queue], queues: list[Queue]) -> dict[str, list[Entry]]:
         """Strict queues without a rate beside queues that share: as weights, the strict ones' far above."""
-        top.entries.append(Entry("scheduler", '"wfq"', self._port.line, How.CONFIGURED, "shares the link"))
+        top.entries.append(configured("scheduler", '"wfq"', self._port.line, "shares the link"))
         others = [queue for queue in queues if queue not in strict]
         keys: dict[str, list[Entry]] = {}
         for queue, fraction in zip(others, self.fractions(others), strict=True):
@@ -96,7 +94,7 @@ class Shares:
         for queue in reversed(strict):
             weight_now *= STRICTLY
             said = "strict: far above all others"
-            keys[queue.name] = [Entry("weight", str(weight_now), queue.level_line, How.CONFIGURED, said)]
+            keys[queue.name] = [configured("weight", str(weight_now), queue.level_line, said)]
             text = (
                 f"strict queue {queue.name} beside queues that share: its weight is {STRICTLY} times theirs, "
                 f"so they keep {100 / (STRICTLY + 1):.0f} % of the link; it may wait for a packet of each"

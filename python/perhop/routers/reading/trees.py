@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import How, Quantity, Rate, RateUnit, TreeClass, Unit
-from perhop.routers.reading.document import Entry, Section, bytes_entry, rate_entry
+from perhop.routers.reading.document import Entry, Section, bytes_entry, configured, rate_entry
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def sections(
     `leaf` gives the keys of a queue's class, and the tables of its queue.
     """
     top = Section(f"[{path}]", queue="scheduler")
-    top.entries.append(Entry("scheduler", '"htb"', port.line, How.CONFIGURED, "classes within classes"))
+    top.entries.append(configured("scheduler", '"htb"', port.line, "classes within classes"))
     if port.quantum_divisor is not None:
         divisor, line = port.quantum_divisor
-        top.entries.append(Entry("r2q", str(divisor), line, How.CONFIGURED))
+        top.entries.append(configured("r2q", str(divisor), line))
     named = {queue.name: queue for queue in queues}
     given = [_resolved(root, link_bps) for root in port.tree]
     _settle(given, link_bps)
@@ -228,7 +228,7 @@ def _tables(
         if amount is not None:
             section.entries.append(bytes_entry(key, amount.number, amount))
     if tree.prio is not None:
-        section.entries.append(Entry("prio", str(tree.prio[0]), tree.prio[1], How.CONFIGURED))
+        section.entries.append(configured("prio", str(tree.prio[0]), tree.prio[1]))
     result = [section, *inner]
     for child in tree.classes:
         result += _tables(child, f"{path}.classes", named, leaf)

@@ -61,22 +61,18 @@ class ClassReader:
             if len(words) == 3 and words[1].lower() in GROUPS and words[2].isdecimal():
                 self.entry.groups[words[1].lower()] = (int(words[2]), line)
                 return True
-            self._account.ignore(line, "marking of departing packets is not simulated")
-            return True
+            return self._account.ignore(line, "marking of departing packets is not simulated")
         if name == "fair-queue":
             limited = any("limit" in word.lower() for word in words)
             report = self._account.miss if limited else self._account.ignore
             report(line, "fair queueing within a class is not simulated")
             return True
         if head in {"trust", "netflow-sampler", "estimate", "compression", "log"}:
-            self._account.ignore(line, "not about queues")
-            return True
+            return self._account.ignore(line, "not about queues")
         if name == "account":
-            self._account.find("W18", line, f"`{' '.join(words)}`: overhead is not counted here")
-            return True
+            return self._account.find("W18", line, f"`{' '.join(words)}`: overhead is not counted here")
         if name == "pause" or head == "no-drop":
-            self._account.find("W09", line, f"`{' '.join(words)}`: flow control is not simulated")
-            return True
+            return self._account.find("W09", line, f"`{' '.join(words)}`: flow control is not simulated")
         return False
 
     def _replaces(self, before: Rate | Quantity | None, text: str) -> None:
@@ -199,10 +195,9 @@ class ClassReader:
         text = " ".join(words)
         rest = words[1:]
         if rest[:1] == ["dynamic"] and len(rest) == 2:
-            self._account.find(
+            return self._account.find(
                 "W09", line, f"`{text}`: a buffer that queues share is not simulated; a fixed limit here"
             )
-            return True
         if len(rest) > 2 and rest[0].lower() in PACKETS:
             return self._limit_of_some(line, rest, text)
         limit, rest = quantities.amount(rest, line, text, self._flavour.packet_bytes)
@@ -220,10 +215,9 @@ class ClassReader:
             return False
         text = " ".join(words)
         if float(words[2]) == 0:
-            self._account.find(
+            return self._account.find(
                 "W09", line, f"`{text}`: a buffer that ports share is not simulated; a fixed limit here"
             )
-            return True
         self._replaces(self.entry.buffers, text)
         self.entry.buffers = Quantity(float(words[2]), Unit.BUFFER_PERCENT, line, text=text)
         return True
@@ -231,8 +225,7 @@ class ClassReader:
     def _limit_of_some(self, line: int, words: list[str], text: str) -> bool:
         """`queue-limit {dscp|precedence} WHICH N [UNIT]`."""
         if words[0].lower() not in {"dscp", "precedence"}:
-            self._account.miss(line, f"packets are not distinguished by `{words[0]}` here")
-            return True
+            return self._account.miss(line, f"packets are not distinguished by `{words[0]}` here")
         which, rest = selector(words)
         limit, rest = quantities.amount(rest, line, text, self._flavour.packet_bytes)
         if which is None or limit is None or rest or limit.number <= 0:

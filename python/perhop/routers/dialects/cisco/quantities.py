@@ -6,8 +6,7 @@ from perhop.routers import units
 from perhop.routers.model import Quantity, Rate, RateUnit, Unit
 
 AMOUNTS: dict[str, tuple[Unit, float]] = {
-    "packets": (Unit.PACKETS, 1),
-    "packet": (Unit.PACKETS, 1),
+    **dict.fromkeys(("packets", "packet"), (Unit.PACKETS, 1)),
     "bytes": (Unit.BYTES, 1),
     "kbytes": (Unit.BYTES, 1e3),
     "mbytes": (Unit.BYTES, 1e6),

@@ -21,7 +21,7 @@ from perhop.routers.dialects.cisco.policies import (
 )
 from perhop.routers.dialects.cisco.ports import Ports
 from perhop.routers.dialects.cisco.quantities import keyword
-from perhop.routers.model import ALL_CODEPOINTS, How, Port, Queue, Rate, RateUnit
+from perhop.routers.model import ALL_CODEPOINTS, Port, Queue, Rate
 from perhop.routers.syntax.cli import OTHER_LINES, about_queues, words_of
 
 if TYPE_CHECKING:
@@ -49,24 +49,12 @@ DEEP = 1000
 """An indentation that no line has."""
 HARDWARE_QUEUES = {"hold-queue", "tx-ring-limit"}
 """Queues of an interface beside those of its policy."""
-OLD_QUEUES = {
-    ("ip", "rtp"),
-    ("frame-relay", "traffic-shaping"),
-    ("frame-relay", "class"),
-    ("frame-relay", "ip"),
-}
+OLD_QUEUES = {("ip", "rtp"), *(("frame-relay", word) for word in ("traffic-shaping", "class", "ip"))}
 """Priority and shapers of interfaces from before policies: `ip rtp priority`, map classes of Frame Relay."""
 SKIPPED = {
-    "class",
-    "match",
-    "mtu",
-    "pause",
-    "congestion-control",
-    "queue-limit",
-    "inspect",
-    "set",
+    "class", "match", "mtu", "pause", "congestion-control", "queue-limit", "inspect", "set",
     "multicast-optimize",
-}
+}  # fmt: skip
 """Commands within blocks that have no effect, where indentation is lost."""
 POLICIES = {"qos", "queuing", "queueing", "lan-queuing"}
 """Types of class maps and policies that are about queues of interfaces."""
@@ -180,8 +168,7 @@ class Reader:
     def _skip(self, line: int, why: str) -> bool:
         """A block of lines without effect."""
         self._skipped = why
-        self._account.ignore(line, why)
-        return True
+        return self._account.ignore(line, why)
 
     # Class maps
 
@@ -205,8 +192,7 @@ class Reader:
 
     def _match(self, class_map: ClassMap, line: int, words: list[str]) -> bool:
         if keyword(words[0], "match", "description") == "description":
-            self._account.comment(line)
-            return True
+            return self._account.comment(line)
         rest = words[1:]
         negated = bool(rest) and rest[0].lower() == "not"
         rest = rest[1:] if negated else rest
@@ -256,8 +242,7 @@ class Reader:
     def _policy_line(self, policy: Policy, line: int, words: list[str]) -> bool:
         head = words[0].lower()
         if head == "description":
-            self._account.comment(line)
-            return True
+            return self._account.comment(line)
         if head == "class" and len(words) > 1:
             rest = words[1:]
             if rest[0].lower() == "type" and len(rest) > 2:
@@ -282,26 +267,23 @@ class Reader:
         word = keyword(words[0], "service-policy", "bandwidth", "description")
         rest = words[1:]
         if word == "description":
-            self._account.comment(line)
-            return True
+            return self._account.comment(line)
         if word == "bandwidth" and rest and rest[0].lower() in {"receive", "inherit"}:
-            self._account.ignore(line, "not about queues of departing packets")
-            return True
+            return self._account.ignore(line, "not about queues of departing packets")
         if word == "bandwidth" and len(rest) == 1 and units.number(rest[0]):
             kbps = float(rest[0])
-            interface.bandwidth = Rate(kbps * 1000, RateUnit.BPS, line, How.CONFIGURED, " ".join(words))
+            interface.bandwidth = Rate(kbps * 1000, line=line, text=" ".join(words))
             return self._take(line, interface.lines)
         if words[0].lower() == "speed" and rest:
             bps = float(rest[0]) * 1e6 if units.number(rest[0]) else units.scaled(rest[0], units.DECIMAL)
             if bps:
                 text = " ".join(words)
-                interface.speed = Rate(bps, RateUnit.BPS, line, How.CONFIGURED, text)
+                interface.speed = Rate(bps, line=line, text=text)
                 return len(rest) == 1 and self._take(line, interface.lines)
         if word == "service-policy":
             if rest and rest[0].lower() == "type" and len(rest) > 2:
                 if rest[1].lower() not in POLICIES:
-                    self._account.ignore(line, f"not about queues: a policy of type {rest[1]}")
-                    return True
+                    return self._account.ignore(line, f"not about queues: a policy of type {rest[1]}")
                 rest = rest[2:]
             if len(rest) == 3 and rest[2].lower() == "no-stats":
                 rest = rest[:2]
@@ -316,22 +298,19 @@ class Reader:
             return False
         qos = rest[1:] if words[0].lower() == "mls" else rest if words[0].lower() == "qos" else []
         if qos and qos[0].lower() in TRUST:
-            self._account.ignore(line, "how arriving packets are classified; their codepoints decide here")
-            return True
+            return self._account.ignore(
+                line, "how arriving packets are classified; their codepoints decide here"
+            )
         if words[0].lower() in INTERFACE_QUEUES:
             return False
         if words[0].lower() == "priority-flow-control":
-            self._account.find("W09", line, f"`{' '.join(words)}`: flow control is not simulated")
-            return True
+            return self._account.find("W09", line, f"`{' '.join(words)}`: flow control is not simulated")
         if words[0].lower() in HARDWARE_QUEUES:
-            self._account.ignore(line, "perhop has no such queue of the interface beside its policy's")
-            return True
+            return self._account.ignore(line, "perhop has no such queue of the interface beside its policy's")
         if tuple(word.lower() for word in words[:2]) in OLD_QUEUES:
-            self._account.miss(line)
-            return True
+            return self._account.miss(line)
         if words[0].lower() in OTHER_LINES:
-            self._account.ignore(line, "not about queues")
-            return True
+            return self._account.ignore(line, "not about queues")
         return False
 
 

@@ -45,8 +45,9 @@ class Thresholds:
         if word == "default" and len(rest) == 1:  # IOS-XR: the thresholds are the platform's
             return True
         if word == "threshold" and len(rest) > 1:
-            self._account.miss(line, "a preset whose numbers depend on the device; give them in its place")
-            return True
+            return self._account.miss(
+                line, "a preset whose numbers depend on the device; give them in its place"
+            )
         if word in {"minimum-threshold", "maximum-threshold"}:
             return self._named_thresholds(line, words)
         return self._thresholds(line, words)
@@ -80,8 +81,7 @@ class Thresholds:
             rest = rest[1:]
         if len(rest) == 1 and units.number(rest[0]) == 0:
             said = f"`{text}`: the denominator of the probability at max is 0; the line is left out"
-            self._account.find("W16", line, said)
-            return True
+            return self._account.find("W16", line, said)
         if len(rest) == 1 and units.number(rest[0]):
             most, how = 1 / float(rest[0]), How.CONFIGURED
         elif (
@@ -141,8 +141,7 @@ class Thresholds:
             factor = next((AMOUNTS[w][1] for w in reversed(words) if w in AMOUNTS), factor)
             low = Quantity(low.number * factor, high.unit, line, each=high.each, text=text)
         if low.number > high.number:
-            self._account.find("W16", line, f"`{text}`: min is above max; the line is left out")
-            return True
+            return self._account.find("W16", line, f"`{text}`: min is above max; the line is left out")
         if how is How.DEFAULT:
             shown = units.plain(most, 6)
             self._account.find("W04", line, f"`{text}`: probability at max not configured; {shown} assumed")

@@ -21,7 +21,7 @@ from perhop.routers.dialects.eos.queues import (
     policer,
     rate,
 )
-from perhop.routers.model import Rate, RateUnit
+from perhop.routers.model import Rate
 from perhop.routers.syntax.cli import OTHER_LINES, about_queues, words_of
 
 if TYPE_CHECKING:
@@ -155,8 +155,7 @@ class Definitions:
         if words[0].lower() == "type" and len(words) > 2:
             if words[1].lower() != "qos":
                 self._skipped = f"not about queues: a class map of type {words[1]}"
-                self._account.ignore(line, self._skipped)
-                return True
+                return self._account.ignore(line, self._skipped)
             words = words[2:]
         if words[0].lower() in {"match-any", "match-all"} and len(words) > 1:
             words = words[1:]
@@ -167,8 +166,7 @@ class Definitions:
 
     def _match(self, class_map: ClassMap, line: int, words: list[str]) -> bool:
         if words[0].lower() == "description":
-            self._account.comment(line)
-            return True
+            return self._account.comment(line)
         rest = [word.lower() for word in words[1:]]
         if words[0].lower() != "match" or not rest:
             return False
@@ -200,8 +198,7 @@ class Definitions:
             kind, words = words[1].lower(), words[2:]
         if kind not in {"quality-of-service", "qos"}:
             self._skipped = f"not about queues of interfaces: a policy of type {kind}"
-            self._account.ignore(line, self._skipped)
-            return True
+            return self._account.ignore(line, self._skipped)
         if len(words) != 1:
             return False
         self._policy = words[0]
@@ -224,8 +221,7 @@ class Definitions:
             entry.traffic_class = (value, line)
             return self._take(line, entry.lines)
         if head == "set":
-            self._account.ignore(line, "marking of packets is not simulated")
-            return True
+            return self._account.ignore(line, "marking of packets is not simulated")
         if head == "police":
             meter = policer(line, words, self._account)
             if meter is None:
@@ -246,16 +242,14 @@ class Definitions:
             case "map":
                 return self._map(line, rest)
             case "rewrite":
-                self._account.ignore(line, "marking of packets is not simulated")
-                return True
+                return self._account.ignore(line, "marking of packets is not simulated")
             case "random-detect" if rest[:3] == ["ecn", "allow", "non-ect"]:
                 self.passes = line
                 self._account.understand(line)
                 return True
             case "random-detect":
                 text = f"`{' '.join(words)}`: thresholds of a buffer that ports share are not simulated"
-                self._account.find("W09", line, text)
-                return True
+                return self._account.find("W09", line, text)
         return False
 
     def _map(self, line: int, words: list[str]) -> bool:
@@ -299,8 +293,7 @@ class Definitions:
             "queues are chosen by codepoint here" if kind == "cos" else "marking of packets is not simulated"
         )
         why = "queues of multicast are not simulated" if target[:1] == ["mc-tx-queue"] else why
-        self._account.ignore(line, why)
-        return True
+        return self._account.ignore(line, why)
 
     # Interfaces and profiles
 
@@ -312,8 +305,7 @@ class Definitions:
         if words[0].lower() == "mc-tx-queue":
             self._queue = QueueReader(TxQueue(number, line), self._account)
             self._depth = depth
-            self._account.ignore(line, "queues of multicast are not simulated")
-            return True
+            return self._account.ignore(line, "queues of multicast are not simulated")
         queue = holder.queues.setdefault(number, TxQueue(number, line))
         self._queue, self._depth = QueueReader(queue, self._account), depth
         return self._take(line, queue.lines)
@@ -335,8 +327,7 @@ class Definitions:
         head, text = words[0].lower(), " ".join(words)
         rest = [word.lower() for word in words[1:]]
         if head == "description":
-            self._account.comment(line)
-            return True
+            return self._account.comment(line)
         if head == "shape" and rest[:1] == ["rate"]:
             found, left = rate(rest[1:], line, text, "kbps", self._account)
             if found is None or left:
@@ -347,10 +338,10 @@ class Definitions:
             holder.shape = found
             return self._take(line, holder.lines)
         if head == "bandwidth" and len(rest) == 1 and units.number(rest[0]):
-            holder.bandwidth = Rate(float(rest[0]) * 1e3, RateUnit.BPS, line, text=text)
+            holder.bandwidth = Rate(float(rest[0]) * 1e3, line=line, text=text)
             return self._take(line, holder.lines)
         if head == "speed" and rest and (bps := _speed(rest[-1])):
-            holder.speed = Rate(bps, RateUnit.BPS, line, text=text)
+            holder.speed = Rate(bps, line=line, text=text)
             return self._take(line, holder.lines)
         if (head == "service-profile" and len(words) == 2) or (head == "qos" and rest[:1] == ["profile"]):
             holder.profile = (words[-1], line)
@@ -361,21 +352,19 @@ class Definitions:
                 holder.policies.append((names[1], line))
                 return self._take(line, holder.lines)
             if len(names) == 2 and names[0].lower() == "output":
-                self._account.miss(line, "policies of departing packets are not simulated")
-                return True
+                return self._account.miss(line, "policies of departing packets are not simulated")
             return False
         if head == "priority-flow-control":
-            self._account.find("W09", line, f"`{text}`: flow control is not simulated")
-            return True
+            return self._account.find("W09", line, f"`{text}`: flow control is not simulated")
         if head == "qos" and rest[:1] in (["trust"], ["cos"], ["dscp"]):
-            self._account.ignore(line, "how arriving packets are classified; their codepoints decide here")
-            return True
+            return self._account.ignore(
+                line, "how arriving packets are classified; their codepoints decide here"
+            )
         if head in {"no", "default"} and rest[:2] == ["shape", "rate"]:
             holder.shape = None
             return self._take(line, holder.lines)
         if head in OTHERS or (head == "no" and rest[:1] not in (["qos"], ["tx-queue"])):
-            self._account.ignore(line, "not about queues")
-            return True
+            return self._account.ignore(line, "not about queues")
         return False
 
 

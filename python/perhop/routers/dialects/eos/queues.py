@@ -183,8 +183,7 @@ class QueueReader:
         if head in {"no", "default"} and len(words) > 1:
             return self._without(line, [word.lower() for word in words[1:]])
         if head == "scheduler" and words[1:2] == ["profile"]:
-            self._account.ignore(line, "how the chip schedules has no effect here")
-            return True
+            return self._account.ignore(line, "how the chip schedules has no effect here")
         if head == "priority" and [word.lower() for word in words[1:]] in ([], ["strict"]):
             return self._strict(line, strict=True)
         if head == "bandwidth" and len(words) > 1:
@@ -265,8 +264,7 @@ class QueueReader:
     def _random_detect(self, line: int, words: list[str], text: str) -> bool:
         kind, rest = words[0], words[1:]
         if kind == "ecn" and rest == ["count"]:
-            self._account.ignore(line, "counters have no effect")
-            return True
+            return self._account.ignore(line, "counters have no effect")
         if kind not in {"drop", "ecn"}:
             return False
         precedence: int | None = None
@@ -301,16 +299,14 @@ class QueueReader:
         if not isinstance(low, Quantity) or not isinstance(high, Quantity) or low.unit != high.unit:
             return False
         if low.number > high.number:
-            self._account.find("W16", line, f"`{text}`: min is above max; the line is left out")
-            return True
+            return self._account.find("W16", line, f"`{text}`: min is above max; the line is left out")
         name = "drop-probability" if kind == "drop" else "max-mark-probability"
         most, how = given.get(name), How.CONFIGURED
         if not isinstance(most, float):
             most, how = 100.0, How.DEFAULT
             self._account.find("W04", line, f"`{text}`: {name} not configured; 100 % assumed")
         if most <= 0:
-            self._account.find("W16", line, f"`{text}`: {name} is 1 to 100; the line is left out")
-            return True
+            return self._account.find("W16", line, f"`{text}`: {name} is 1 to 100; the line is left out")
         ramp = Ramp(Curve.ramp(low, high, most / 100, line, how), precedence, text, line)
         weight = given.get("weight")
         if isinstance(weight, float):

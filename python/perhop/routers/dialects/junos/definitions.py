@@ -251,8 +251,7 @@ class Definitions:
             scheduler.ecn_line = line
             return True
         if key in {"excess-rate", "excess-priority", "adjust-percent", "adjust-minimum"}:
-            self._account.find("W06", line, f"`{text}`: sharing of excess by it is not simulated")
-            return True
+            return self._account.find("W06", line, f"`{text}`: sharing of excess by it is not simulated")
         return False
 
     def _buffer(self, scheduler: Scheduler, rest: list[str], statement: Statement, text: str) -> bool:
@@ -260,8 +259,7 @@ class Definitions:
         if "exact" in rest:
             rest = [word for word in rest if word != "exact"]
         if rest == ["shared"]:
-            self._account.find("W09", line, f"`{text}`: buffers that queues share are not simulated")
-            return True
+            return self._account.find("W09", line, f"`{text}`: buffers that queues share are not simulated")
         if rest and rest[0] == "remainder":
             scheduler.buffer_rest = line
             return len(rest) == 1
@@ -314,8 +312,7 @@ class Definitions:
             return True
         if words[2] == "import":
             text = f"codepoints of an imported classifier are not used: `{' '.join(words)}`"
-            self._account.find("W13", statement.line, text)
-            return True
+            return self._account.find("W13", statement.line, text)
         rest = [word for word in words[2:] if word not in {"[", "]"}]
         if len(rest) < 6 or (rest[0], rest[2], rest[4]) != (
             "forwarding-class",
@@ -363,8 +360,7 @@ class Definitions:
         unit.lines.update(statement.lines)
         if words[1] in {"guaranteed-rate", "excess-rate", "delay-buffer-rate", "overhead-accounting"}:
             text = f"traffic control profile {words[0]}: `{' '.join(words[1:])}` is not simulated"
-            self._account.find("W06", statement.line, text)
-            return True
+            return self._account.find("W06", statement.line, text)
         return self._shaped(unit, words[1:], statement)
 
     def _interface(self, words: tuple[str, ...], statement: Statement) -> bool:
@@ -415,7 +411,7 @@ class Definitions:
         bps = units.scaled(words[-1], units.DECIMAL)
         if not bps:
             return False
-        rate = Rate(bps, RateUnit.BPS, statement.line, text=" ".join(words[-2:]))
+        rate = Rate(bps, line=statement.line, text=" ".join(words[-2:]))
         self.speeds[words[1]] = (rate, statement)
         return True
 
@@ -435,7 +431,7 @@ def _rate(words: list[str], line: int, text: str) -> Rate | None:
     if len(words) == 2 and words[0] == "percent" and units.number(words[1]):
         return Rate(float(words[1]), RateUnit.PERCENT, line, text=text)
     bps = units.scaled(words[0], units.DECIMAL) if len(words) == 1 else None
-    return Rate(bps, RateUnit.BPS, line, text=text) if bps else None
+    return Rate(bps, line=line, text=text) if bps else None
 
 
 def _burst(words: list[str], line: int, text: str) -> tuple[list[str], Quantity | None]:

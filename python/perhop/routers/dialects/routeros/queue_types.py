@@ -44,12 +44,9 @@ DEFAULTS = {
 }
 """The types that are always there: their kind, and the limit in packets of a FIFO."""
 RED = {
-    "red-min-threshold": 10,
-    "red-max-threshold": 50,
-    "red-limit": 60,
-    "red-burst": 20,
+    "red-min-threshold": 10, "red-max-threshold": 50, "red-limit": 60, "red-burst": 20,
     "red-avg-packet": 1000,
-}
+}  # fmt: skip
 RED_PROBABILITY = 0.02
 """The probability of Linux's red; RouterOS has no key for it."""
 SFQ_LIMIT = 127

@@ -124,7 +124,7 @@ class Reader:
             mbps = units.number(member.text.strip()) if key == "speed" else None
             if mbps:
                 text = f"speed {member.text.strip()}, in Mbit/s"
-                port.rate = Rate(mbps * 1e6, RateUnit.BPS, member.line, text=text)
+                port.rate = Rate(mbps * 1e6, line=member.line, text=text)
                 port.lines.add(member.line)
             elif member.line != entry.line:
                 self._account.find("W13", member.line, f"PORT: not about queues: `{key}`")
@@ -268,7 +268,7 @@ class Reader:
             rate = Rate(value, RateUnit.PACKETS, line, text=f"{key} {text} packets/s")
             unit = Unit.PACKETS
         else:
-            rate = Rate(value * 8, RateUnit.BPS, line, text=f"{key} {text} bytes/s")
+            rate = Rate(value * 8, line=line, text=f"{key} {text} bytes/s")
             unit = Unit.BYTES
         return rate, Quantity(amount, unit, place, text=f"{burst} {size}") if amount else None
 

@@ -200,7 +200,7 @@ class _Reader:
             word, value = words[0], words[1] if len(words) > 1 else ""
             if word == "rate":
                 found = tc_units.rate(value)
-                rate = None if not found else Rate(found, RateUnit.BPS, line, text=f"rate {value}")
+                rate = None if not found else Rate(found, line=line, text=f"rate {value}")
             elif word in {"burst", "buffer", "maxburst"}:
                 size = tc_units.size(value.partition("/")[0])
                 burst = None if not size else Quantity(size, Unit.BYTES, line, text=f"burst {value}")

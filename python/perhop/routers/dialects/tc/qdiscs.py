@@ -44,6 +44,10 @@ MODERN_TIMES = {
     "dualpi2": {"target": "target", "tupdate": "interval", "step_thresh": "step"},
 }
 """The times of each qdisc, by their keys in a scenario."""
+MODERN_UNUSED = (
+    "ce_threshold", "ce_threshold_selector", "drop_batch", "ecn_prob", "flows", "quantum", "memory_limit",
+)  # fmt: skip
+"""Parameters that some of these qdiscs have without an effect here."""
 PFIFO = 1000
 FRAME = 1514.0
 """Bytes of a packet in bfifo's default limit: an MTU with its Ethernet header."""
@@ -273,15 +277,7 @@ class Leaves:
         elif command.kind != "dualpi2" and ecn:
             keys.append(("ecn", "true", line))
         keys.append(("law", '"linux"', line))
-        options.skip(
-            "ce_threshold",
-            "ce_threshold_selector",
-            "drop_batch",
-            "ecn_prob",
-            "flows",
-            "quantum",
-            "memory_limit",
-        )
+        options.skip(*MODERN_UNUSED)
         options.close()
         name = {"fq_pie": "pie"}.get(command.kind, command.kind.replace("_", "-"))
         role: Literal["aqm", "scheduler"] = "scheduler" if name in {"fq-codel", "dualpi2"} else "aqm"

@@ -151,7 +151,7 @@ class Tree:
         options.close()
         if rate is None:
             self._account.miss_part(line, f"htb class {command.handle} without a rate")
-            rate = ceil or Rate(hfsc.LEAST, RateUnit.BPS, line, text="no rate")
+            rate = ceil or Rate(hfsc.LEAST, line=line, text="no rate")
         ceil = ceil or rate
         if rate.unit is ceil.unit and rate.number > ceil.number:
             text = f"htb class {command.handle}: `{rate.text}` is above `{ceil.text}`, which is its rate here"
@@ -219,7 +219,7 @@ class Tree:
         options.close()
         if rate is None:
             self._account.miss_part(line, f"cbq class {command.handle} without a rate")
-            rate = Rate(hfsc.LEAST, RateUnit.BPS, line, text="no rate")
+            rate = Rate(hfsc.LEAST, line=line, text="no rate")
         free = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, "not bounded: the link's rate")
         place = None if prio is None else (min(max(int(prio) - 1, 0), PRIOS - 1), line)
         return TreeClass(command.handle, line, rate, rate if bounded else free, prio=place)

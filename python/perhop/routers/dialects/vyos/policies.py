@@ -138,8 +138,7 @@ class Policies:
         text = " ".join(rest)
         if rest[1] != "m2":
             said = f"`{text}`: what a service curve says of the first moments is not simulated"
-            self._account.find("W06", line, said)
-            return True
+            return self._account.find("W06", line, said)
         owner.values[f"{rest[0]} m2"] = (rest[2], line)
         return True
 

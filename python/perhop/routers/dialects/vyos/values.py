@@ -57,7 +57,7 @@ class Values:
             return None
         if units.number(value) is not None:
             self._account.find("W01", line, f"`{text}`: a rate without a suffix is kbit/s in VyOS's code")
-        return Rate(bps, RateUnit.BPS, line, text=text)
+        return Rate(bps, line=line, text=text)
 
     def time(self, entry: Class, key: str) -> tuple[float | None, int]:
         """A time in seconds with its line."""
