@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from perhop.errors import PerhopError
 from perhop.extras import GYM
 from perhop.plurals import counted
-from perhop.stepping.simulation import Flow, Link, Simulation, Time, nanoseconds
+from perhop.stepping.simulation import FlowState, LinkState, Simulation, Time, nanoseconds
 
 GYM.demand()
 
@@ -326,7 +326,7 @@ class AqmEnv(_Env):
     def _delivered(self) -> int:
         return sum(flow.delivered_bytes for flow in self.simulation.flow_states())
 
-    def _observe(self, link: Link, seen: Interval) -> Array:
+    def _observe(self, link: LinkState, seen: Interval) -> Array:
         rate = seen.arrived / seen.seconds if seen.seconds else 0.0
         came = max(1, seen.arrived)
         fractions = [seen.goodput, min(1.0, seen.dropped / came), min(1.0, seen.marked / came)]
@@ -475,7 +475,7 @@ class CongestionEnv(_Env):
                 f'"{AGENT_WINDOW}"'
             )
 
-    def _transit_of(self, flow: Flow) -> float:
+    def _transit_of(self, flow: FlowState) -> float:
         return (flow.smoothed_rtt_s if self._sets_window else flow.last_transit_s) or 0.0
 
     def _set(self) -> None:

@@ -40,7 +40,7 @@ MODULES = ("perhop.statistics", "perhop.runs.quality", "perhop.gym")
 """Modules that are documented as a whole."""
 
 BESIDE = (
-    *(f"perhop.stepping.driving.{name}" for name in ("Decision", "Departure", "Meter", "Queue")),
+    *(f"perhop.stepping.driving.{name}" for name in ("Decision", "Departure", "DrivenMeter", "DrivenQueue")),
     "perhop.runs.accessor.Plots",
     "perhop.show.readable.Estimates",
     "perhop.measures.run.Group",
@@ -49,7 +49,17 @@ BESIDE = (
     "perhop.scenario.reading.ScenarioSource",
     *(
         f"perhop.stepping.simulation.{name}"
-        for name in ("ByColor", "Change", "Flow", "Flows", "Link", "Links", "Queue", "Sample", "Snapshot")
+        for name in (
+            "ByColor",
+            "FlowState",
+            "Flows",
+            "LinkState",
+            "Links",
+            "QueueState",
+            "Snapshot",
+            "StateChange",
+            "StateSample",
+        )
     ),
 )
 """What public names take or return without being public themselves."""

@@ -45,6 +45,7 @@ SECTIONS = {
     ],
     "Use": [
         "explorer",
+        "Python <python>",
         "results",
         "Traffic <traffic>",
         "links",

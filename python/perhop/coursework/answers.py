@@ -7,7 +7,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perhop.coursework.lab import Choice, Lab, Number, Parameter, Question, Setting
+from perhop.coursework.lab import Choice, Lab, Number, Parameter, Question, SettingQuestion
 from perhop.errors import PerhopError
 from perhop.scenario import document, file_kinds
 from perhop.scenario.ranges import plain
@@ -42,7 +42,7 @@ def _entry(number: int, question: Question) -> str:
     if isinstance(question, Choice):
         for letter, option in question.options.items():
             lines += _comment(f"{letter}: {option.text}", "   ")
-    if isinstance(question, Setting):
+    if isinstance(question, SettingQuestion):
         for name, one in question.parameters.items():
             lines += _comment(f"{name}: {limits(one)}", "   ")
             lines.append(f'{question.key}.{name} = ""')
@@ -86,7 +86,7 @@ def _answer(question: Question, found: object, where: str) -> Answer:
         return None
     if isinstance(question, Number):
         return _number(found, place, f" in {question.unit}" if question.unit else "")
-    if isinstance(question, Setting):
+    if isinstance(question, SettingQuestion):
         return _setting(question, found, where)
     if not isinstance(found, str) or found.strip().lower() not in question.options:
         letters = list(question.options)
@@ -112,7 +112,7 @@ def _number(found: object, place: str, asked: str = "") -> float:
     return value
 
 
-def _setting(question: Setting, found: object, where: str) -> Mapping[str, Value] | None:
+def _setting(question: SettingQuestion, found: object, where: str) -> Mapping[str, Value] | None:
     place = f"{where}: `{question.key}`"
     names = list(question.parameters)
     if not isinstance(found, dict):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop import _engine
-from perhop.coursework.lab import FILE, Lab, Measure
+from perhop.coursework.lab import FILE, Lab, LabMeasure
 from perhop.errors import PerhopError
 from perhop.runs.parallel import available_cores, parallel_map
 from perhop.scenario import document
@@ -100,7 +100,7 @@ class Bench:
             raise PerhopError(f"{self._lab.folder / FILE}: no value of `{name}` in some run")
         return {seed: value * scale for seed, value in found.items()}
 
-    def scenario_of(self, measure: Measure) -> str:
+    def scenario_of(self, measure: LabMeasure) -> str:
         """The scenario that a measure is taken from, as canonical JSON."""
         return self.scenario(measure.scenario, measure.settings, {}, measure.scenario)
 

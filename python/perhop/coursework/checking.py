@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from perhop._engine import student_t_quantile
 from perhop.coursework.bench import Bench
-from perhop.coursework.lab import ALIKE, FILE, Choice, Condition, Goal, Number, Setting
+from perhop.coursework.lab import ALIKE, FILE, Choice, Condition, Goal, Number, SettingQuestion
 from perhop.errors import PerhopError
 from perhop.show.numbers import exact
 from perhop.statistics.intervals import UPPER, Estimate, estimate, paired_difference
@@ -58,7 +58,7 @@ def scenarios(lab: Lab, bench: Bench, answers: Mapping[str, Answer], origin: str
         answer = answers[question.key]
         if answer is None:
             continue
-        if isinstance(question, Setting):
+        if isinstance(question, SettingQuestion):
             assert isinstance(answer, dict)
             wanted.append(_with(question, answer, bench, origin))
         else:
@@ -178,7 +178,7 @@ def _why_not(question: Choice, answer: str) -> str:
     return question.options[answer].say or question.hint
 
 
-def setting_hint(question: Setting, answer: Mapping[str, Value], bench: Bench, origin: str) -> str:
+def setting_hint(question: SettingQuestion, answer: Mapping[str, Value], bench: Bench, origin: str) -> str:
     """What a setting misses, with what it reaches; nothing if it reaches all goals."""
     scenario = _with(question, answer, bench, origin)
     results = [_reached(goal, bench, scenario) for goal in question.goals]
@@ -187,7 +187,7 @@ def setting_hint(question: Setting, answer: Mapping[str, Value], bench: Bench, o
     return f"In runs with your setting: {'; '.join(text for _, text in results)}. {question.hint}"
 
 
-def _with(question: Setting, answer: Mapping[str, Value], bench: Bench, origin: str) -> str:
+def _with(question: SettingQuestion, answer: Mapping[str, Value], bench: Bench, origin: str) -> str:
     label = f"{origin}: `{question.key}`"
     try:
         return bench.scenario(question.scenario, question.settings, answer, label)

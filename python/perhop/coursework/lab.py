@@ -33,7 +33,7 @@ _KEY = re.compile(r"[a-z][a-z0-9-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class LabMeasure:
     """A number that each run of a scenario has.
 
     Attributes:
@@ -140,7 +140,7 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SettingQuestion:
     """A question whose answer is a setting of a scenario: the check simulates it.
 
     Attributes:
@@ -156,7 +156,7 @@ class Setting:
     goals: tuple[Goal, ...]
 
 
-Question: TypeAlias = "Number | Choice | Setting"
+Question: TypeAlias = "Number | Choice | SettingQuestion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Lab:
     about: str
     minutes: int
     runs: int
-    measures: Mapping[str, Measure]
+    measures: Mapping[str, LabMeasure]
     questions: tuple[Question, ...]
 
     @property
@@ -251,7 +251,7 @@ def read(folder: Path) -> Lab:
     )
 
 
-def _question(data: object, measures: Mapping[str, Measure], where: str) -> Question:
+def _question(data: object, measures: Mapping[str, LabMeasure], where: str) -> Question:
     table = _table(data, where)
     key = _text(table, "key", where)
     if not _KEY.fullmatch(key) or key == "lab":
@@ -274,9 +274,9 @@ def _question(data: object, measures: Mapping[str, Measure], where: str) -> Ques
     return Number(**common, measure=measure, unit=unit, tolerance=tolerance, slips=slips)
 
 
-def _measure(table: Mapping[str, Any], where: str) -> Measure:
+def _measure(table: Mapping[str, Any], where: str) -> LabMeasure:
     document.known_keys(table, ("scenario", "set", "metric", "scale", "minus", "over"), where)
-    return Measure(
+    return LabMeasure(
         _file(table, where),
         document.table(table, "set", where),
         catalog.current(_text(table, "metric", where)),
@@ -286,13 +286,13 @@ def _measure(table: Mapping[str, Any], where: str) -> Measure:
     )
 
 
-def _slip(data: object, measures: Mapping[str, Measure], where: str) -> Slip:
+def _slip(data: object, measures: Mapping[str, LabMeasure], where: str) -> Slip:
     table = _table(data, f"{where}: `slips`")
     document.known_keys(table, ("measure", "say"), f"{where}: `slips`")
     return Slip(_known(_text(table, "measure", where), measures, where), _text(table, "say", where))
 
 
-def _option(data: object, measures: Mapping[str, Measure], where: str) -> Option:
+def _option(data: object, measures: Mapping[str, LabMeasure], where: str) -> Option:
     table = _table(data, f"{where}: `options`")
     document.known_keys(table, ("text", "when", "say"), f"{where}: `options`")
     when = document.texts(table, "when", (), where)
@@ -300,7 +300,7 @@ def _option(data: object, measures: Mapping[str, Measure], where: str) -> Option
     return Option(_text(table, "text", where), tuple(_condition(one, measures, where) for one in when), said)
 
 
-def _condition(text: str, measures: Mapping[str, Measure], where: str) -> Condition:
+def _condition(text: str, measures: Mapping[str, LabMeasure], where: str) -> Condition:
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise PerhopError(
@@ -314,7 +314,7 @@ def _condition(text: str, measures: Mapping[str, Measure], where: str) -> Condit
         return Condition(left, relation, _known(right, measures, where))
 
 
-def _setting(table: Mapping[str, Any], common: Mapping[str, str], where: str) -> Setting:
+def _setting(table: Mapping[str, Any], common: Mapping[str, str], where: str) -> SettingQuestion:
     document.known_keys(table, (*common, "scenario", "set", "parameters", "goals"), where)
     parameters = {}
     for name, one in document.table(table, "parameters", where).items():
@@ -329,7 +329,7 @@ def _setting(table: Mapping[str, Any], common: Mapping[str, str], where: str) ->
     if not goals or not parameters:
         raise PerhopError(f"{where}: needs `parameters` and `goals`")
     settings = document.table(table, "set", where)
-    return Setting(
+    return SettingQuestion(
         **common, scenario=_file(table, where), settings=settings, parameters=parameters, goals=goals
     )
 
@@ -384,7 +384,7 @@ def _file(table: Mapping[str, Any], where: str) -> str:
     return name
 
 
-def _known(name: str, measures: Mapping[str, Measure], where: str) -> str:
+def _known(name: str, measures: Mapping[str, LabMeasure], where: str) -> str:
     if name not in measures:
         near = difflib.get_close_matches(name, measures, n=1, cutoff=0.4)
         hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(measures) or 'none'}"

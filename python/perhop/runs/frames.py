@@ -16,7 +16,7 @@ from perhop.show.readable import end_names
 
 if TYPE_CHECKING:
     from perhop.statistics.intervals import Estimate
-    from perhop.statistics.observations import Observations, Queue
+    from perhop.statistics.observations import Observations, ObservedQueue
 
 _TYPES: Mapping[catalog.Kind, pl.DataType] = {
     "count": pl.Int64(),
@@ -198,7 +198,9 @@ def application_row(group: str, runs: Sequence[Mapping[str, Any]], model: str) -
     return row
 
 
-def class_row(group: Group, members: Sequence[catalog.Members], links: Sequence[Queue]) -> dict[str, object]:
+def class_row(
+    group: Group, members: Sequence[catalog.Members], links: Sequence[ObservedQueue]
+) -> dict[str, object]:
     """One class over the runs; its flows in each of them, and the queues of the links."""
     flows = None if group.is_population else group.count
     row: dict[str, object] = {"class": group.name, "flows": flows, "profile_bps": group.profile_bps}
@@ -211,7 +213,7 @@ def class_row(group: Group, members: Sequence[catalog.Members], links: Sequence[
 
 
 def queue_columns(
-    places: Sequence[Mapping[str, Any]], entries: Iterable[catalog.Measure], queue: Queue
+    places: Sequence[Mapping[str, Any]], entries: Iterable[catalog.Measure], queue: ObservedQueue
 ) -> dict[str, float | None]:
     """Measures of a link, or of a class that its queue distinguishes, over the runs; the same as a queue."""
     out: dict[str, float | None] = {}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from perhop.measures import catalog
 from perhop.measures.durations import Durations
 from perhop.measures.finite_flows import FEWEST_FOR_P99
-from perhop.statistics.observations import Distribution, Observations, Queue
+from perhop.statistics.observations import Distribution, Observations, ObservedQueue
 from perhop.statistics.proportions import FEW
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def observations(
     values: Sequence[float],
     *,
     trials: Sequence[float] | None = None,
-    queues: Sequence[Queue] = (),
+    queues: Sequence[ObservedQueue] = (),
     waits: Waits | None = None,
     at_least: Sequence[bool] | None = None,
     beyond: tuple[float, float] = (0.0, 0.0),
@@ -94,7 +94,10 @@ def _dispersion(arrivals: Sequence[float]) -> float:
 
 
 def of_class(
-    entry: catalog.ClassMeasure, members: Sequence[catalog.Members], transit: Waits, queues: Sequence[Queue]
+    entry: catalog.ClassMeasure,
+    members: Sequence[catalog.Members],
+    transit: Waits,
+    queues: Sequence[ObservedQueue],
 ) -> Observations:
     """A measure of a class of flows.
 
@@ -122,7 +125,7 @@ LOSSES = ("loss", "late_ratio", "policing_ratio", "link_loss")
 
 
 def beyond_rated(
-    metric: str, members: Sequence[catalog.Members], transit: Waits, queues: Sequence[Queue]
+    metric: str, members: Sequence[catalog.Members], transit: Waits, queues: Sequence[ObservedQueue]
 ) -> tuple[float, float]:
     """By how much a class's rating as calls may be lower than the runs show: see `Observations`.
 
@@ -138,7 +141,7 @@ def beyond_rated(
     return catalog.per_loss(metric, codec) * unseen_loss(members, transit, queues), 0.0
 
 
-def unseen_loss(members: Sequence[catalog.Members], transit: Waits, queues: Sequence[Queue]) -> float:
+def unseen_loss(members: Sequence[catalog.Members], transit: Waits, queues: Sequence[ObservedQueue]) -> float:
     """By how much a class may lose a larger share of its packets than the runs show; see `of_class`."""
     entries = [entry for entry in catalog.CLASS if entry.summary.metric in LOSSES]
     return above([of_class(entry, members, transit, queues) for entry in entries])
@@ -174,13 +177,15 @@ def of_durations(metric: str, values: Sequence[float], times: Sequence[Durations
     return observations(metric, values, waits=tuple(one.distribution if one.count else None for one in times))
 
 
-def seen_by(transit: Waits, links: Sequence[Queue]) -> Sequence[Queue]:
+def seen_by(transit: Waits, links: Sequence[ObservedQueue]) -> Sequence[ObservedQueue]:
     """The queues of the links as a class meets them, whose one-way delays are measured, or not."""
     known = any(one is not None and one.count for one in transit)
     return [replace(queue, waits=transit) for queue in links] if known else links
 
 
-def of_queue(entry: catalog.Measure, places: Sequence[Mapping[str, Any]], queue: Queue) -> Observations:
+def of_queue(
+    entry: catalog.Measure, places: Sequence[Mapping[str, Any]], queue: ObservedQueue
+) -> Observations:
     """A measure of a link, of its queue, or of a class of packets that the queue distinguishes.
 
     Args:
@@ -199,7 +204,7 @@ def of_queue(entry: catalog.Measure, places: Sequence[Mapping[str, Any]], queue:
     )
 
 
-def link_queues(runs: Sequence[Run], scenario: str) -> list[Queue]:
+def link_queues(runs: Sequence[Run], scenario: str) -> list[ObservedQueue]:
     """The queues of the links of some runs of a canonical scenario."""
     depths = depths_of(scenario)
     links = zip(*(run.raw["links"] for run in runs), strict=True)
@@ -277,7 +282,7 @@ def room(depths: Mapping[str, tuple[float, float]], link: Mapping[str, Any], sec
     return min(packets * seconds * float(link["utilization"]) / sent, 8 * size / float(rate))
 
 
-def queue_of(places: Sequence[Mapping[str, Any]], rare_load: bool, room_s: float = 0.0) -> Queue:
+def queue_of(places: Sequence[Mapping[str, Any]], rare_load: bool, room_s: float = 0.0) -> ObservedQueue:
     """A link, or a class that its queue distinguishes, in each run, as the engine reports it.
 
     Args:
@@ -289,7 +294,7 @@ def queue_of(places: Sequence[Mapping[str, Any]], rare_load: bool, room_s: float
         tuple(float(place[name]) for place in places) for name in ("dropped_packets", "arrived_packets")
     )
     own = waits([place["delay_s"] for place in places])
-    return Queue(drops, arrivals, own, room_s, rare_load, longest(own))
+    return ObservedQueue(drops, arrivals, own, room_s, rare_load, longest(own))
 
 
 def longest(of_runs: Waits) -> float:

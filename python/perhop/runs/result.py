@@ -36,10 +36,12 @@ class Result:
     Attributes:
         scenario: The scenario as canonical JSON.
         runs: One entry for each seed, in the order of the seeds.
+        by_default: Whether nobody said how many runs to make; None where that is not known.
     """
 
     scenario: str
     runs: tuple[Run, ...]
+    by_default: bool | None = None
 
     @property
     def engine(self) -> str | None:
@@ -115,13 +117,13 @@ class Result:
         """
         from perhop.runs import summary  # noqa: PLC0415 - it reads results
 
-        return summary.summarize(self).text(width)
+        return summary.summarize(self, by_default=self.by_default).text(width)
 
     def json(self) -> str:
         """What `perhop run --json` writes: means with their intervals, and what is measured once, as JSON."""
         from perhop.runs import summary  # noqa: PLC0415 - it reads results
 
-        return summary.to_json(self)
+        return summary.to_json(self, by_default=self.by_default)
 
     def write(self, folder: Path) -> None:
         """Write what `perhop run --out` writes: a report that opens offline, pictures, and every run's flows.
@@ -136,7 +138,8 @@ class Result:
         from perhop.runs import report_files, summary  # noqa: PLC0415 - pictures load matplotlib
 
         place = outputs.claim_directory(folder)
-        report_files.write_run(place, self, summary.summarize(self), f"perhop rerun {place}")
+        shown = summary.summarize(self, by_default=self.by_default)
+        report_files.write_run(place, self, shown, f"perhop rerun {place}")
 
     @property
     def plot(self) -> Plots:

@@ -81,7 +81,7 @@ def run(
     work.make(wanted)
     if runs is None and (more := _affordable(text, wanted[0], work.made, jobs) - len(work.made)):
         work.make(seeds(wanted[-1] + 1, more))
-    return Result(text, tuple(work.made))
+    return Result(text, tuple(work.made), by_default=runs is None)
 
 
 @dataclass(slots=True)

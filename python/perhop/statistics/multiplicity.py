@@ -22,7 +22,7 @@ import numpy as np
 
 from perhop._engine import student_t_cdf, student_t_quantile
 from perhop.statistics.intervals import ALPHA, UPPER, Estimate, half_width_of
-from perhop.statistics.observations import Queue, paired
+from perhop.statistics.observations import ObservedQueue, paired
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -199,7 +199,8 @@ def first_runs(found: Observations, runs: int) -> Observations:
         values=found.values[:runs],
         trials=None if found.trials is None else found.trials[:runs],
         queues=tuple(
-            Queue(queue.drops[:runs], queue.arrivals[:runs], queue.waits[:runs]) for queue in found.queues
+            ObservedQueue(queue.drops[:runs], queue.arrivals[:runs], queue.waits[:runs])
+            for queue in found.queues
         ),
         distributions=None if found.distributions is None else found.distributions[:runs],
         at_least=None if found.at_least is None else found.at_least[:runs],

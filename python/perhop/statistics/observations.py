@@ -227,7 +227,7 @@ def _sum(distributions: Sequence[Distribution]) -> Distribution:
 
 
 @dataclass(frozen=True)
-class Queue:
+class ObservedQueue:
     """A queue in each run, by which is known how its drops come in clusters.
 
     Attributes:
@@ -295,7 +295,7 @@ class Observations:
     most: float = math.inf
     trials: tuple[float, ...] | None = None
     are_counts: bool = False
-    queues: tuple[Queue, ...] = ()
+    queues: tuple[ObservedQueue, ...] = ()
     are_drops: bool = False
     clustering: float = 1.0
     distributions: tuple[Distribution | None, ...] | None = None

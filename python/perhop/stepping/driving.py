@@ -14,7 +14,7 @@ from perhop.errors import PerhopError
 from perhop.measures.run import COLORS
 from perhop.scenario import builder
 from perhop.scenario.base import PythonBlock, Table, plain
-from perhop.stepping.simulation import Queue as Counters
+from perhop.stepping.simulation import QueueState as Counters
 from perhop.stepping.simulation import Time, nanoseconds, queue_of
 
 Color: TypeAlias = Literal["green", "yellow", "red"]
@@ -107,7 +107,7 @@ class _Clock:
         return ns
 
 
-class Queue:
+class DrivenQueue:
     """A queue under an AQM, or a scheduler with its queues. Its driver is the clock and the link.
 
     The blocks are those that simulations and the data plane run.
@@ -196,7 +196,7 @@ class Queue:
         return self._block.state()
 
 
-class Meter:
+class DrivenMeter:
     """The meter of a traffic profile, with the marker or policer behind it. Its driver is the clock."""
 
     def __init__(self, table: Mapping[str, Any], rate: str, seed: int) -> None:
@@ -228,26 +228,26 @@ class Meter:
 
 
 @overload
-def drive(block: builder.Meter, *, rate: str = ..., seed: int = ...) -> Meter: ...
+def drive(block: builder.Meter, *, rate: str = ..., seed: int = ...) -> DrivenMeter: ...
 @overload
-def drive(block: builder.Aqm | builder.Scheduler, *, rate: str = ..., seed: int = ...) -> Queue: ...
+def drive(block: builder.Aqm | builder.Scheduler, *, rate: str = ..., seed: int = ...) -> DrivenQueue: ...
 @overload
-def drive(block: Mapping[str, Any], *, rate: str = ..., seed: int = ...) -> Queue | Meter: ...
+def drive(block: Mapping[str, Any], *, rate: str = ..., seed: int = ...) -> DrivenQueue | DrivenMeter: ...
 def drive(
     block: Table | PythonBlock | Mapping[str, Any], *, rate: str = "10Mbps", seed: int = 1
-) -> Queue | Meter:
+) -> DrivenQueue | DrivenMeter:
     """A block that one drives by hand.
 
     Args:
         block: An AQM, a scheduler or a meter with its parameters, such as
-            `perhop.scenario.Red(thresholds="5/15/0.1", limit="60p")`, the same as a dict: `{"aqm": "red", …}`,
-            or an object of a subclass of `perhop.Aqm` or `perhop.Meter`.
+            `perhop.scenario.Red(thresholds="5/15/0.1", limit="60p")`, the same as a dict
+            (`{"aqm": "red", …}`), or an object of a subclass of `perhop.Aqm` or `perhop.Meter`.
         rate: The rate of the link that serves the queue, by which RED counts idle time and CoDel's relatives
             their delays; of a meter, the rate at which packets can come.
         seed: Of the block's random stream.
 
     Returns:
-        A `Queue` for an AQM or a scheduler, a `Meter` for a meter.
+        A `DrivenQueue` for an AQM or a scheduler, a `DrivenMeter` for a meter.
 
     Raises:
         PerhopError: It is no such block, or a parameter is wrong.
@@ -257,9 +257,9 @@ def drive(
         raise PerhopError(f"{given.__name__} is a class; write {given.__name__}(…) with its parameters")
     table = plain(block)
     if isinstance(table, Mapping) and "marker" in table:
-        return Meter(completed(table), rate, seed)
+        return DrivenMeter(completed(table), rate, seed)
     if isinstance(table, Mapping) and ("aqm" in table or "scheduler" in table):
-        return Queue(completed(table), rate, seed)
+        return DrivenQueue(completed(table), rate, seed)
     raise PerhopError(
         "a block is an AQM, a scheduler or a meter, such as perhop.scenario.Red(…), or a dict with the key "
         f"`aqm`, `scheduler` or `marker`; not {type(block).__name__}"

@@ -55,7 +55,7 @@ class ByColor:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class QueueState:
     """A queue, or one class of its packets, at some time. Counts are since the run began, warm-up included.
 
     Attributes:
@@ -76,7 +76,7 @@ class Queue:
     dropped: Mapping[str, ByColor]
     notified: Mapping[str, ByColor]
     gauges: Mapping[str, float] = field(default_factory=dict)
-    classes: Mapping[str, Queue] = field(default_factory=dict)
+    classes: Mapping[str, QueueState] = field(default_factory=dict)
 
     @property
     def drops(self) -> int:
@@ -90,7 +90,7 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkState:
     """One direction of a link with a queue, at some time.
 
     Attributes:
@@ -105,7 +105,7 @@ class Link:
     name: str
     rate_bps: float
     delay_s: float
-    queue: Queue
+    queue: QueueState
     capacity_bits: float
 
     @property
@@ -115,7 +115,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class FlowState:
     """A flow at some time. Counts are since the run began, warm-up included.
 
     Attributes:
@@ -153,7 +153,7 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class StateSample:
     """Everything at one time.
 
     Attributes:
@@ -163,12 +163,12 @@ class Sample:
     """
 
     time_s: float
-    links: Mapping[str, Link]
-    flows: Mapping[str, Flow]
+    links: Mapping[str, LinkState]
+    flows: Mapping[str, FlowState]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """What was set during a run.
 
     Attributes:
@@ -188,7 +188,7 @@ class Snapshot:
     __slots__ = ("_changes", "_scenario", "_seed", "_start", "_stepper")
 
     def __init__(
-        self, stepper: _engine.Stepper, start: str, seed: int, scenario: str, changes: tuple[Change, ...]
+        self, stepper: _engine.Stepper, start: str, seed: int, scenario: str, changes: tuple[StateChange, ...]
     ) -> None:
         self._stepper, self._start, self._seed = stepper, start, seed
         self._scenario, self._changes = scenario, changes
@@ -206,13 +206,13 @@ class Snapshot:
         return f"Snapshot(now={self._stepper.now_ns / 1e9:g} s)"
 
 
-class Links(Mapping[str, Link]):
+class Links(Mapping[str, LinkState]):
     """The links with a queue, by name; each reading is of the present time."""
 
     def __init__(self, stepper: _engine.Stepper) -> None:
         self._stepper, self._names = stepper, stepper.link_names()
 
-    def __getitem__(self, name: str) -> Link:
+    def __getitem__(self, name: str) -> LinkState:
         """The link of this name as it is now.
 
         Raises:
@@ -222,7 +222,7 @@ class Links(Mapping[str, Link]):
         if raw is None:
             raise PerhopError(f"no link `{name}` with a queue; there are: {', '.join(self._names) or 'none'}")
         queue = queue_of(raw["classes"], dict(raw["gauges"]))
-        return Link(name, raw["rate_bps"], raw["delay_s"], queue, raw["capacity_bits"])
+        return LinkState(name, raw["rate_bps"], raw["delay_s"], queue, raw["capacity_bits"])
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -234,14 +234,14 @@ class Links(Mapping[str, Link]):
         return len(self._names)
 
 
-class Flows(Mapping[str, Flow]):
+class Flows(Mapping[str, FlowState]):
     """The flows by name: `gold/0`, `gold/1`, …; `gold` where there is one. Readings are of now."""
 
     def __init__(self, stepper: _engine.Stepper) -> None:
         self._stepper = stepper
         self._numbers = {name: number for number, name in enumerate(stepper.flow_names())}
 
-    def __getitem__(self, name: str) -> Flow:
+    def __getitem__(self, name: str) -> FlowState:
         """The flow of this name as it is now.
 
         Raises:
@@ -258,7 +258,7 @@ class Flows(Mapping[str, Flow]):
         except ScenarioError as error:
             raise PerhopError(f"flow `{name}`: {error}") from None
         raw |= {key: ByColor(*raw[key]) for key in ("dropped", "marked")}
-        return Flow(name=name if name in self._numbers else f"{name}/0", **raw)
+        return FlowState(name=name if name in self._numbers else f"{name}/0", **raw)
 
     def __contains__(self, name: object) -> bool:
         return name in self._numbers or f"{name}/0" in self._numbers
@@ -303,7 +303,7 @@ class Simulation:
         (self.seed,) = seeds(seed, 1)
         memory.fitting(checked.text, 1, 1, 1)
         self.scenario = checked.text
-        self.changes: tuple[Change, ...] = ()
+        self.changes: tuple[StateChange, ...] = ()
         self._scenario = checked.text
         self._go_on_with(_engine.Stepper(checked.text, self.seed, engine))
 
@@ -385,18 +385,18 @@ class Simulation:
         except ScenarioError as error:
             raise PerhopError(str(error)) from None
 
-    def flow_states(self) -> Iterator[Flow]:
+    def flow_states(self) -> Iterator[FlowState]:
         """The flows that can be read: without populations, and none on the batched engine."""
         flows = self.flows
         for name in flows:
             with suppress(PerhopError):
                 yield flows[name]
 
-    def sample(self) -> Sample:
+    def sample(self) -> StateSample:
         """Everything that can be read now."""
-        return Sample(self.now, dict(self.links), {flow.name: flow for flow in self.flow_states()})
+        return StateSample(self.now, dict(self.links), {flow.name: flow for flow in self.flow_states()})
 
-    def samples(self, every: Time) -> Iterator[Sample]:
+    def samples(self, every: Time) -> Iterator[StateSample]:
         """Go on to the end, and stop at the multiples of `every`.
 
         Yields:
@@ -413,7 +413,7 @@ class Simulation:
             yield self.sample()
         self._go_on(self._stepper.end_ns)
 
-    def __iter__(self) -> Iterator[Sample]:
+    def __iter__(self) -> Iterator[StateSample]:
         """The samples at the times of the scenario's probe.
 
         Raises:
@@ -472,7 +472,7 @@ class Simulation:
             raise PerhopError(f"set `{key}`: {str(error).removeprefix('scenario: ')}") from None
         for notice in notices:
             warnings.warn(f"set `{key}`: {notice}", PerhopWarning, stacklevel=2)
-        self.changes = (*self.changes, Change(self.now, key, value))
+        self.changes = (*self.changes, StateChange(self.now, key, value))
         return self
 
     def snapshot(self) -> Snapshot:
@@ -507,16 +507,16 @@ class Simulation:
         return Result(self.scenario, (Run(self.seed, self._stepper.outcome()),))
 
 
-def queue_of(classes: list[Any], gauges: Mapping[str, float]) -> Queue:
+def queue_of(classes: list[Any], gauges: Mapping[str, float]) -> QueueState:
     """A queue of the raw counters of its classes."""
     each = {raw["name"]: _class(raw) for raw in classes}
     if len(each) == 1:
         (only,) = each.values()
-        return Queue(
+        return QueueState(
             only.length, only.bytes, only.arrived, only.sent, only.dropped, only.notified, gauges, each
         )
     parts = list(each.values())
-    return Queue(
+    return QueueState(
         sum(part.length for part in parts),
         sum(part.bytes for part in parts),
         _sum([part.arrived for part in parts]),
@@ -528,11 +528,11 @@ def queue_of(classes: list[Any], gauges: Mapping[str, float]) -> Queue:
     )
 
 
-def _class(raw: Mapping[str, Any]) -> Queue:
+def _class(raw: Mapping[str, Any]) -> QueueState:
     dropped, notified = (
         {reason: ByColor(*packets) for reason, packets in raw[key]} for key in ("dropped", "notified")
     )
-    return Queue(
+    return QueueState(
         raw["packets"], raw["bytes"], ByColor(*raw["arrived"]), ByColor(*raw["sent"]), dropped, notified
     )
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from perhop.measures import catalog, finite_flows
 from perhop.measures.durations import Durations
 from perhop.runs import observing
-from perhop.statistics.observations import LEVELS, Distribution, Observations, Queue
+from perhop.statistics.observations import LEVELS, Distribution, Observations, ObservedQueue
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -213,7 +213,7 @@ class Gathered:
             beyond=(beyond, 0.0),
         )
 
-    def _queues(self, metric: str) -> Sequence[Queue]:
+    def _queues(self, metric: str) -> Sequence[ObservedQueue]:
         queues = [
             queue for place in _places(metric, self._links) if (queue := self._queue(place)) is not None
         ]
@@ -222,7 +222,7 @@ class Gathered:
             transit = self._distributions(f"{metric.rpartition('.')[0]}.one_way_delay_s")
         return queues if transit is None else observing.seen_by(transit, queues)
 
-    def _queue(self, place: str) -> Queue | None:
+    def _queue(self, place: str) -> ObservedQueue | None:
         loss, arrivals = (self._columns.get(f"{place}.loss{ending}") for ending in ("", OF))
         waits = self._distributions(f"{place}.delay_s")
         if loss is None or arrivals is None or waits is None:
@@ -231,7 +231,9 @@ class Gathered:
             0.0 if math.isnan(share) else share * of for share, of in zip(loss, arrivals, strict=True)
         )
         room_s = self._columns.get(f"{place}{ROOM}", (0.0,))
-        return Queue(drops, tuple(arrivals), waits, min(room_s), self._rare_load, observing.longest(waits))
+        return ObservedQueue(
+            drops, tuple(arrivals), waits, min(room_s), self._rare_load, observing.longest(waits)
+        )
 
     def _distributions(self, base: str) -> observing.Waits | None:
         """The distribution of each run; None where the store has none."""

@@ -20,7 +20,7 @@ from tools.transcripts import ROOT, blocks, transcript
 
 from perhop.coursework import answers, checking, lab
 from perhop.coursework.bench import Bench
-from perhop.coursework.lab import Choice, Lab, Number, Setting
+from perhop.coursework.lab import Choice, Lab, Number, SettingQuestion
 from perhop.errors import PerhopError
 from perhop.scenario import reading
 from perhop.statistics.intervals import estimate
@@ -202,7 +202,7 @@ def test_all_that_can_be_said_of_a_choice_names_no_letter_and_not_the_right_text
 def test_hints_to_settings_hold_no_setting_that_is_right(name: str) -> None:
     found, _ = bench(name)
     right = tomllib.loads(reference(name))["tune"]
-    (question,) = (each for each in found.questions if isinstance(each, Setting))
+    (question,) = (each for each in found.questions if isinstance(each, SettingQuestion))
     assert not {str(value) for value in right.values()} & set(NUMERAL.findall(question.hint))
 
 

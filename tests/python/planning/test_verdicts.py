@@ -10,7 +10,7 @@ from perhop.planning.job import together
 from perhop.planning.objectives import Bound, parse
 from perhop.planning.summary import what_would_tell
 from perhop.planning.verdicts import corrected, judge, score, smallest_margins
-from perhop.statistics.observations import Observations, Queue
+from perhop.statistics.observations import Observations, ObservedQueue
 
 
 def bound(text: str, *metrics: str) -> Bound:
@@ -141,7 +141,7 @@ def test_drops_in_clusters_take_more_runs() -> None:
     loss = Bound(parse("loss of voice < 0.007 %", "plan.toml"), (("l",),), "fraction")
     # The queue's drops come by 55 in one run of ten: 55 times as far apart as single ones.
     drops = tuple(float(55 * (run % 10 == 0)) for run in range(60))
-    queue = Queue(drops, (2750.0,) * 60, (None,) * 60)
+    queue = ObservedQueue(drops, (2750.0,) * 60, (None,) * 60)
     none = Observations((0.0,) * 60, 0.0, 1.0, trials=(2750.0,) * 60, queues=(queue,))
     assert judge(loss, {"l": none}).state == "cannot tell"
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from perhop.runs import observing
-from perhop.statistics.observations import Distribution, Observations, Queue, paired, pooled
+from perhop.statistics.observations import Distribution, Observations, ObservedQueue, paired, pooled
 
 
 def of(*values: float) -> Distribution:
@@ -226,7 +226,7 @@ def test_runs_in_which_nothing_happens_do_not_show_that_nothing_can(
 
 def test_no_flow_in_eight_runs_with_its_profile_is_one_trial_for_each_run() -> None:
     # Drops of the link's queue come in clusters of 500; these are no trials of the flows.
-    queue = Queue((500.0, 0.0) * 4, (1000.0,) * 8, (None,) * 8)
+    queue = ObservedQueue((500.0, 0.0) * 4, (1000.0,) * 8, (None,) * 8)
     found = observing.observations(
         "flows.sold.profile_success", [0.0] * 8, trials=[1.0] * 8, queues=[queue]
     ).estimate
@@ -235,7 +235,7 @@ def test_no_flow_in_eight_runs_with_its_profile_is_one_trial_for_each_run() -> N
 
 
 def test_losses_of_a_link_do_not_come_as_the_drops_of_its_queue_do() -> None:
-    queue = Queue((500.0, 0.0) * 4, (1000.0,) * 8, (None,) * 8)
+    queue = ObservedQueue((500.0, 0.0) * 4, (1000.0,) * 8, (None,) * 8)
     found = observing.observations("flows.a.link_loss", [0.0] * 8, trials=[50.0] * 8, queues=[queue]).estimate
     assert found is not None
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 400))
@@ -250,7 +250,7 @@ def test_a_value_of_one_run_that_is_too_low_bounds_no_mean() -> None:
 
 def test_a_queue_with_flows_that_few_runs_have_is_one_trial_for_each_run() -> None:
     short = tuple(of(0.001, 0.002) for _ in range(30))
-    queue = Queue((0.0,) * 30, (1000.0,) * 30, short, room_s=1.0, longest_s=0.002)
+    queue = ObservedQueue((0.0,) * 30, (1000.0,) * 30, short, room_s=1.0, longest_s=0.002)
     bounds = []
     for seen in (queue, replace(queue, rare_load=True)):
         found = Observations(
@@ -264,10 +264,10 @@ def test_a_queue_with_flows_that_few_runs_have_is_one_trial_for_each_run() -> No
 
 def test_how_far_a_queue_was_from_full_is_known_by_its_own_waits_and_from_five_runs_on() -> None:
     own = tuple(of(0.01) for _ in range(8))
-    queue = Queue((0.0,) * 8, (100.0,) * 8, own, room_s=0.1, longest_s=0.01)
+    queue = ObservedQueue((0.0,) * 8, (100.0,) * 8, own, room_s=0.1, longest_s=0.01)
     (seen,) = observing.seen_by(tuple(of(0.2) for _ in range(8)), [queue])  # propagation of 190 ms
     assert (queue.reserve, seen.reserve) == (5.0, 5.0)
-    assert Queue((0.0,) * 2, (100.0,) * 2, own[:2], room_s=0.1, longest_s=0.01).reserve == 1.0
+    assert ObservedQueue((0.0,) * 2, (100.0,) * 2, own[:2], room_s=0.1, longest_s=0.01).reserve == 1.0
 
 
 def test_a_difference_of_percentiles_is_that_of_all_waits() -> None:

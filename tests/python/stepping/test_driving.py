@@ -180,7 +180,7 @@ def test_every_registered_block_can_be_driven(role: str) -> None:
             for n in range(200)
         ]
         assert verdicts.count("pass") > 20, table
-        if isinstance(one, driving.Queue):
+        if isinstance(one, driving.DrivenQueue):
             sent = [one.departure(at=0.03 + n * 1e-3).packet for n in range(300)]
             counters = one.counters
             assert sum(packet is not None for packet in sent) == counters.sent.total, table
