@@ -22,7 +22,7 @@ import polars as pl
 
 from perhop.errors import PerhopError, PerhopWarning
 from perhop.stores import measures, segments
-from perhop.stores.companions import chosen, meets
+from perhop.stores.companions import chosen, is_companion
 from perhop.stores.directory import Journals, remove_left
 
 if TYPE_CHECKING:
@@ -132,14 +132,15 @@ class SweepStore:
         """
         return {scenario: set(seeds) for scenario, seeds in self._finished[engine].items()}
 
-    def runs(self, *patterns: str, engine: str | None = None) -> pl.DataFrame:
+    def runs(self, *patterns: str, engine: str | None = None, with_companions: bool = False) -> pl.DataFrame:
         """Every finished run, and those of its measures whose names meet a pattern.
 
         A run that two processes did at once is there once.
 
         Args:
             patterns: Of measures, such as `flows.*.throughput_bps`; without any, all measures.
-            engine: Of which engine, such as the newest of the column of that name; None for those of all.
+            engine: What computed the runs, as in the column of that name; None for the runs of all engines.
+            with_companions: Add what intervals need beside the measures (`perhop.stores.companions`).
 
         Returns:
             A row for each run: `scenario` (SHA-256 of its canonical JSON, in hex), `engine`, `seed`, `wall_s`
@@ -149,15 +150,19 @@ class SweepStore:
         Raises:
             StoreError: The store cannot be read.
         """
-        return self._frame(lambda names: [name for name in names if meets(name, patterns or "*")], engine)
-
-    def observed(self, engine: str, patterns: Sequence[str]) -> pl.DataFrame:
-        """The runs of one engine as `runs` gives them, with the companions of the measures.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
-        return self._frame(lambda names: [name for _, name in chosen(names, tuple(patterns))], engine)
+        frames = [pl.DataFrame(schema=_KEYS)]
+        with self._explained("cannot be read"):
+            for records in self._records():
+                alike: dict[tuple[str, ...], list[Record]] = defaultdict(list)
+                for record in records:
+                    if engine in (None, record.layout.engine):
+                        alike[record.layout.metrics].append(record)
+                for names, group in alike.items():
+                    wanted = (name for _, name in chosen(names, patterns or ("*",)))
+                    frames.append(
+                        _table(group, [one for one in wanted if with_companions or not is_companion(one)])
+                    )
+        return pl.concat(frames, how="diagonal").unique(_RUN, keep="first", maintain_order=True)
 
     def scenarios(self) -> pl.DataFrame:
         """The scenario of each run: `scenario` (SHA-256, as in `runs`) and `json`, its canonical text.
@@ -169,18 +174,6 @@ class SweepStore:
             found = {one.layout.key: one.layout.scenario for records in self._records() for one in records}
         columns = {"scenario": list(found), "json": list(found.values())}
         return pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
-
-    def _frame(self, choose: Callable[[tuple[str, ...]], Sequence[str]], engine: str | None) -> pl.DataFrame:
-        """The runs of an engine, with those of a scenario's measures and companions that are chosen."""
-        frames = [pl.DataFrame(schema=_KEYS)]
-        with self._explained("cannot be read"):
-            for records in self._records():
-                alike: dict[tuple[str, ...], list[Record]] = defaultdict(list)
-                for record in records:
-                    if engine in (None, record.layout.engine):
-                        alike[record.layout.metrics].append(record)
-                frames += [_table(group, choose(names)) for names, group in alike.items()]
-        return pl.concat(frames, how="diagonal").unique(_RUN, keep="first", maintain_order=True)
 
     def _records(self) -> Iterator[list[Record]]:
         """Every run that is kept, a file at a time."""
@@ -202,7 +195,7 @@ class SweepStore:
             raise StoreError(f"--store {self.directory}: {what}: {reason}") from None
 
 
-def _table(records: Sequence[Record], chosen_names: Sequence[str]) -> pl.DataFrame:
+def _table(records: Sequence[Record], names: Sequence[str]) -> pl.DataFrame:
     """Runs with the same measures, a row each, and the columns of some of these measures."""
     layout = records[0].layout
     values = np.frombuffer(b"".join(record.values for record in records))
@@ -214,7 +207,7 @@ def _table(records: Sequence[Record], chosen_names: Sequence[str]) -> pl.DataFra
         "wall_s": [record.wall_s for record in records],
     }
     return pl.DataFrame(keys, _KEYS).with_columns(
-        pl.Series(name, by_name[name], pl.Float64) for name in chosen_names
+        pl.Series(name, by_name[name], pl.Float64) for name in names
     )
 
 

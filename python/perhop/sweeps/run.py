@@ -86,7 +86,9 @@ class Runner:
         """
         if self._finished is None:
             self._finished = self.store.finished(engine_id())
-            self._seen = _seen(self.store.observed(engine_id(), self.watched)) if self.watched else {}
+            if self.watched:
+                kept = self.store.runs(*self.watched, engine=engine_id(), with_companions=True)
+                self._seen = _seen(kept)
         by_key = {point.key: point for point in reversed(points)}
         distinct = {point.key: point.scenario for point in points}
         self._tell_what_is_not_reused(distinct)
@@ -169,7 +171,7 @@ def _unescaped(pattern: str) -> str:
 
 
 def _seen(frame: pl.DataFrame) -> dict[str, dict[int, dict[str, float]]]:
-    """The values of runs by scenario, seed and name, of a frame that `SweepStore.observed` gave."""
+    """The values of runs by scenario, seed and name, of a frame that `SweepStore.runs` gave."""
     found: dict[str, dict[int, dict[str, float]]] = {}
     for row in frame.drop("engine", "wall_s").iter_rows(named=True):
         values = {name: value for name, value in row.items() if value is not None}

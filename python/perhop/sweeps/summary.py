@@ -102,7 +102,8 @@ def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[Poin
         StoreError: The store cannot be read.
     """
     wanted = _wanted(plan, counts)
-    found = counting(store.observed(engine_id(), plan.metrics), wanted)
+    kept = store.runs(*plan.metrics, engine=engine_id(), with_companions=True)
+    found = counting(kept, wanted)
     known = {name: place for place, name in enumerate(_measured_names(plan.points))}
     names = sorted(
         {name for rows in found.values() for name in rows.columns if meets(name, plan.metrics)} - {"seed"},

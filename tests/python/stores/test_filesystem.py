@@ -46,7 +46,8 @@ ALLOWED = {
     ("commands/entry.py", "open"): "likewise",
     ("commands/entry.py", "os.write"): "to standard error, since nothing else is loaded",
     ("processes/interrupts.py", "os.write"): "to standard error, since nothing else may be loaded",
-    ("rerunning.py", "rename"): "columns of a data frame",
+    ("rerunning/__init__.py", "rename"): "columns of a data frame",
+    ("rerunning/sets.py", "replace"): "values of a data frame",
     ("sets.py", "replace"): "values of a data frame",
 }
 METHODS = {
@@ -313,6 +314,26 @@ def test_a_journal_is_synced_once_a_second(tmp_path: Path, monkeypatch: pytest.M
         journal.append([b"Rthree"])
         journal.append([b"Rfour"])
         assert system.calls[begun:] == [f"sync {path.name}"]
+
+
+def test_a_new_journals_name_is_on_the_disk_before_its_first_record(tmp_path: Path) -> None:
+    system = Recording()
+    with replaced(system):
+        path, _ = Journal(tmp_path).append([b"Rone"])
+    assert system.calls == [f"rename {path.name}", f"sync {tmp_path.name}"]
+
+
+def test_a_long_journal_is_on_the_disk_before_another_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path)
+    path, _ = journal.append([b"Rone"])
+    system = Recording()
+    monkeypatch.setattr("perhop.stores.journal.ROTATE_BYTES", journal.size)
+    with replaced(system):
+        journal.append([b"Rtwo"])
+    assert system.calls == [f"sync {path.name}"]
+    assert journal.size == 0
 
 
 def test_a_store_of_sweeps_is_on_the_disk_before_it_lets_go(tmp_path: Path) -> None:
