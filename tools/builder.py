@@ -43,6 +43,10 @@ CLASSES = {
 BASES = {"Application", "Aqm", "Meter"}
 # The schema names transports after the engine's structs; a scenario's reader knows them by their protocol.
 NAMES = {"TcpParams": "Tcp", "UdpParams": "Udp", "RapParams": "Rap", "TfrcParams": "Tfrc"}
+# Keys that many AQMs share are those of one class: an AQM that has them, and the name of the class.
+FAMILY = ("red", "RedFamily")
+FAMILY_DOC = "The keys that RED and its relatives share."
+FEWEST_SHARED = 5
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 WIDTH = 100
 LINE = 110
@@ -63,12 +67,22 @@ class Builder:
         self.exported: list[str] = []
         self.begun: set[str] = set()
         self.open: set[str] = set()
+        self.shared = _shared(schema)
 
     def text(self) -> str:
         """The module."""
+        self.family()
         self.table("Scenario", self.schema)
         exported = "".join(f'    "{name}",\n' for name in sorted(self.exported))
         return "\n\n".join([f"{HEADER}\n__all__ = [\n{exported}]\n", *self.classes.values()])
+
+    def family(self) -> None:
+        """Writes the class of the keys that relatives share."""
+        self.table(FAMILY[1], {"description": FAMILY_DOC, "properties": self.shared, "required": ["limit"]})
+
+    def is_relative(self, name: str, properties: dict[str, Any]) -> bool:
+        """Whether a table has the keys of the family, word for word."""
+        return name != FAMILY[1] and all(properties.get(key) == value for key, value in self.shared.items())
 
     def type_of(self, schema: dict[str, Any]) -> str:
         """The annotation for a property; writes the classes that it needs."""
@@ -143,7 +157,12 @@ class Builder:
         ]
         if any("const" not in value for value in schema["properties"].values()):
             doc.append("Attributes:")
+        relative = self.is_relative(name, schema["properties"])
+        if relative:
+            doc.insert(2, f"`{FAMILY[1]}` has further keys.\n")
         for key, value in schema["properties"].items():
+            if relative and key in self.shared:
+                continue
             kind = self.type_of(value)
             if "const" in value:
                 tags.append(f'    TAG: ClassVar[tuple[str, str] | None] = ("{key}", "{value["const"]}")')
@@ -157,10 +176,11 @@ class Builder:
                 if "default" in value and value["default"] != "":
                     meaning += f" Default: {repr_(value['default'])}."
             doc += textwrap.wrap(meaning, WIDTH, initial_indent="    ", subsequent_indent="        ")
+        base = "Whole" if name == "Scenario" else FAMILY[1] if relative else "Table"
         body = textwrap.indent("\n".join(doc).rstrip(), "    ").replace("\n    \n", "\n\n").lstrip()
         lines = [
             "@dataclass(frozen=True, kw_only=True, repr=False)",
-            f"class {name}({'Whole' if name == 'Scenario' else 'Table'}):",
+            f"class {name}({base}):",
             f'    """{body}\n    """',
             "",
             *tags,
@@ -169,8 +189,25 @@ class Builder:
             *open_,
         ]
         self.classes[name] = "\n".join(lines) + "\n"
-        self.exported.append(name)
+        if name != FAMILY[1]:
+            self.exported.append(name)
         return name
+
+
+def _shared(schema: dict[str, Any]) -> dict[str, Any]:
+    """The properties that the family's tables have word for word."""
+    aqms = [
+        one["properties"]
+        for definition in schema["$defs"].values()
+        for one in definition.get("oneOf", definition.get("anyOf", []))
+        if "aqm" in one.get("properties", {})
+    ]
+    (red,) = (one for one in aqms if one["aqm"].get("const") == FAMILY[0])
+    return {
+        key: value
+        for key, value in red.items()
+        if sum(one.get(key) == value for one in aqms) >= FEWEST_SHARED
+    }
 
 
 def _optional_field(name: str, kind: str) -> str:

@@ -133,6 +133,43 @@ __all__ = [
 ]
 
 
+EcnMode: TypeAlias = bool | Literal["mark-above-max", "mark-only", "mark-only-below-max"]
+"""Which packets are marked in place of being dropped."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RedFamily(Table):
+    """The keys that RED and its relatives share.
+
+    Attributes:
+        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
+            of the link.
+        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
+        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
+            True.
+        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
+            (Floyd 2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
+            5). Above max, and where there is no room, it drops them all the same (section 7); with
+            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
+            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
+            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
+            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
+            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
+            packets, as on Linux and most routers. Default: True.
+    """
+
+    limit: str
+    weight: float | None = None
+    wait: bool | None = None
+    gentle: bool | None = None
+    ecn: EcnMode | None = None
+    mean_packet: str | None = None
+    scale_by_size: bool | None = None
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FatTree(Table):
     """A fat tree of switches with k ports (Al-Fares and others, 2008): 5k²/4 switches, k³/4 hosts.
@@ -203,13 +240,11 @@ class Graph(Table):
     links: Sequence[Sequence[str]] | None = None
 
 
-EcnMode: TypeAlias = bool | Literal["mark-above-max", "mark-only", "mark-only-below-max"]
-"""Which packets are marked in place of being dropped."""
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RioPlusOut(Table):
+class RioPlusOut(RedFamily):
     """RIO with a third threshold set, on the average number of OUT packets.
+
+    `RedFamily` has further keys.
 
     Source: Kim, Park & Bahk, figure 1 (a reproduced paper's, 2000).
 
@@ -218,23 +253,6 @@ class RioPlusOut(Table):
         total: `min/max/max_p` for OUT packets, against the average of all packets.
         out: `min/max/max_p` for OUT packets that passed `total`, against the average of OUT packets.
         averages: Which arrivals update which average. Default: "every-arrival".
-        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
-            of the link.
-        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7); with
-            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
-            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
-            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
-            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
-            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
-            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio-plus-out")
@@ -242,19 +260,14 @@ class RioPlusOut(Table):
     in_: str
     total: str
     out: str
-    limit: str
     averages: Literal["every-arrival", "own-class", "in-arrivals"] | None = None
-    weight: float | None = None
-    wait: bool | None = None
-    gentle: bool | None = None
-    ecn: EcnMode | None = None
-    mean_packet: str | None = None
-    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RioThree(Table):
+class RioThree(RedFamily):
     """RIO with three drop precedences: IN, OUT-IN and OUT-OUT.
+
+    `RedFamily` has further keys.
 
     Source: Yeom & Reddy 1999, section 3.3 (a reproduced paper's, 1999).
 
@@ -267,23 +280,6 @@ class RioThree(Table):
             arrivals are of its own class. Default: "every-arrival".
         out_in_average: Which packets count in the average queue length that the test of OUT-IN packets
             uses. Default: "all".
-        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
-            of the link.
-        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7); with
-            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
-            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
-            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
-            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
-            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
-            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio-three")
@@ -291,20 +287,15 @@ class RioThree(Table):
     in_: str
     out_in: str
     out_out: str
-    limit: str
     averages: Literal["every-arrival", "own-class", "in-arrivals"] | None = None
     out_in_average: Literal["all", "in-and-out-in"] | None = None
-    weight: float | None = None
-    wait: bool | None = None
-    gentle: bool | None = None
-    ecn: EcnMode | None = None
-    mean_packet: str | None = None
-    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class InverseRate(Table):
+class InverseRate(RedFamily):
     """RIO that drops OUT packets less often the higher their service level.
+
+    `RedFamily` has further keys.
 
     Source: Yeom & Reddy 1999, section 3.2, equation 9 (a reproduced paper's, 1999).
 
@@ -318,46 +309,24 @@ class InverseRate(Table):
         r_min: The `r_min` of equation 9. Default: "100kbps".
         reading: How RED uses the probability of equation 9. Default: "max-p".
         averages: Which arrivals update which average. Default: "every-arrival".
-        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
-            of the link.
-        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7); with
-            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
-            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
-            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
-            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
-            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
-            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "inverse-rate")
 
     in_: str
     total: str
-    limit: str
     k: float | None = None
     m: float | None = None
     r_min: str | None = None
     reading: Literal["max-p", "scale", "flat"] | None = None
     averages: Literal["every-arrival", "own-class", "in-arrivals"] | None = None
-    weight: float | None = None
-    wait: bool | None = None
-    gentle: bool | None = None
-    ecn: EcnMode | None = None
-    mean_packet: str | None = None
-    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Abe(Table):
+class Abe(RedFamily):
     """RED that drops green packets more often than blue ones, and keeps their queueing delay short.
+
+    `RedFamily` has further keys.
 
     Source: Hurley & Le Boudec 1999, section 2 (a reproduced paper's, 1999).
 
@@ -381,29 +350,11 @@ class Abe(Table):
         losses: Which losses are measured. Default: "all".
         root: For the law `integral`: the higher the root, the slower alpha changes. Default: 10.
         largest: The maximum of alpha; its minimum is 1. Default: 100.0.
-        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
-            of the link.
-        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7); with
-            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
-            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
-            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
-            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
-            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
-            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "abe")
 
     thresholds: str
-    limit: str
     green_limit: str | None = None
     target: float | None = None
     alpha: float | None = None
@@ -416,17 +367,13 @@ class Abe(Table):
     losses: Literal["all", "red"] | None = None
     root: int | None = None
     largest: float | None = None
-    weight: float | None = None
-    wait: bool | None = None
-    gentle: bool | None = None
-    ecn: EcnMode | None = None
-    mean_packet: str | None = None
-    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Dwred(Table):
+class Dwred(RedFamily):
     """WRED whose thresholds follow the sum of the windows of its path's flows.
+
+    `RedFamily` has further keys.
 
     Source: Bouras & Sevasti, section 4 (a reproduced paper's, 2003).
 
@@ -437,38 +384,14 @@ class Dwred(Table):
         share: `min_th` as a share of `max_th`, which is the sum of the windows. Default: 0.15.
         least: `max_th` is at least this many packets, however small the windows. Default: 1.0.
         green: What happens to green packets. Default: "overflow".
-        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
-            of the link.
-        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7); with
-            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
-            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
-            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
-            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
-            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
-            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "dwred")
 
     out: str
-    limit: str
     share: float | str | None = None
     least: float | None = None
     green: Literal["overflow", "above", "same-thresholds"] | None = None
-    weight: float | None = None
-    wait: bool | None = None
-    gentle: bool | None = None
-    ecn: EcnMode | None = None
-    mean_packet: str | None = None
-    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -488,8 +411,10 @@ class DropTail(Table):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Red(Table):
+class Red(RedFamily):
     """Drops at random as the average queue grows, regardless of color.
+
+    `RedFamily` has further keys.
 
     Source: Floyd & Jacobson 1993, figure 2; Floyd, Gummadi & Shenker 2001 (classic, 1993); `red` in
     Linux since 2.2.
@@ -514,28 +439,10 @@ class Red(Table):
             paper does by default with 5ms. min is half of the delay in mean packets at the link's rate,
             and at least 5; max is 3 min, and `max_p` begins at 0.1; the weight is 1 - exp(-1/C), with C
             mean packets a second.
-        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
-            of the link.
-        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7); with
-            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
-            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
-            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
-            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
-            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
-            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "red")
 
-    limit: str
     thresholds: str | None = None
     spare_short_queue: bool | None = None
     adaptive: bool | None = None
@@ -545,17 +452,13 @@ class Red(Table):
     adapt_least: float | str | None = None
     adapt_most: float | str | None = None
     target_delay: str | None = None
-    weight: float | None = None
-    wait: bool | None = None
-    gentle: bool | None = None
-    ecn: EcnMode | None = None
-    mean_packet: str | None = None
-    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Rio(Table):
+class Rio(RedFamily):
     """RED for IN packets on the IN queue, and for OUT packets on the whole queue.
+
+    `RedFamily` has further keys.
 
     Source: Clark & Fang 1998, section IV (classic, 1998).
 
@@ -565,38 +468,14 @@ class Rio(Table):
             packets (decoupled).
         coupling: Which average queue length the test of OUT packets uses. Default: "coupled".
         averages: Which arrivals update which average. Default: "every-arrival".
-        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
-            of the link.
-        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7); with
-            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
-            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
-            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
-            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
-            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
-            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio")
 
     in_: str
     total: str
-    limit: str
     coupling: Literal["coupled", "decoupled"] | None = None
     averages: Literal["every-arrival", "own-class", "in-arrivals"] | None = None
-    weight: float | None = None
-    wait: bool | None = None
-    gentle: bool | None = None
-    ecn: EcnMode | None = None
-    mean_packet: str | None = None
-    scale_by_size: bool | None = None
 
 
 Dscp: TypeAlias = (
@@ -704,8 +583,10 @@ class DropProfile(Table):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Wred(Table):
+class Wred(RedFamily):
     """RED with one average over all packets and a drop curve for each color or codepoint.
+
+    `RedFamily` has further keys.
 
     Source: Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5 (classic, 1998).
 
@@ -719,39 +600,15 @@ class Wred(Table):
         drop_at: Which packet is judged: the one that arrives, or the one at the head of the queue, as
             it is taken for transmission (Junos). A full queue drops the packet that arrives in both.
             Default: "tail".
-        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
-            of the link.
-        weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7); with
-            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
-            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
-            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
-            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
-            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
-            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "wred")
 
-    limit: str
     green: str | None = None
     yellow: str | None = None
     red: str | None = None
     profiles: Sequence[DropProfile] | None = None
     drop_at: Literal["tail", "head"] | None = None
-    weight: float | None = None
-    wait: bool | None = None
-    gentle: bool | None = None
-    ecn: EcnMode | None = None
-    mean_packet: str | None = None
-    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

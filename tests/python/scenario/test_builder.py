@@ -192,7 +192,7 @@ def test_classes_of_the_builder_go_by_their_former_names_with_a_warning() -> Non
     ("keys", "said"),
     [
         ({"threshold": "5/15/0.1"}, "Red has no `threshold`; did you mean `thresholds`?"),
-        ({"colour": "red"}, "Red has no `colour`; it has: limit, thresholds"),
+        ({"colour": "red"}, "Red has no `colour`; it has: limit, weight"),
     ],
 )
 def test_a_wrong_keyword_gets_the_hint_of_a_wrong_key(keys: dict[str, str], said: str) -> None:
