@@ -120,7 +120,7 @@ def sites(root: Path) -> dict[str, str]:
 
 def sheets(root: Path) -> list[Path]:
     """The sheets of the course's labs, which stand beside their scenarios in the package."""
-    return sorted((root / "python" / "perhop" / "course" / "labs").glob("*/sheet.md"))
+    return sorted((root / "python" / "perhop" / "coursework" / "labs").glob("*/sheet.md"))
 
 
 def save(path: Path, text: str) -> None:
@@ -187,7 +187,7 @@ def write_index(source: Path) -> None:
         parts[section] = []
         for entry in entries:
             pattern = entry.partition("<")[2].rstrip(">") or entry
-            named = [name for name in sorted(there) if PurePosixPath(name).match(pattern)]
+            named = [name for name in sorted(there) if PurePosixPath(f"/{name}").match(f"/{pattern}")]
             parts[section] += [entry] if "<" in entry and named else named
             there -= set(named)
     parts["Use"] += sorted(there)

@@ -97,6 +97,7 @@ def test_every_page_is_in_the_navigation(tmp_path: Path) -> None:
         r"^(?:.*<)?([\w/-]+)>?$", (tmp_path / "index.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     there = {path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.md")}
+    assert {"course/red", "course/windows", "project/validity"} <= there
     for name in there - {"index", "hero"}:
         assert listed.count(name) == 1, name
 
