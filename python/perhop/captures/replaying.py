@@ -28,7 +28,8 @@ from perhop.runs.parallel import parallel_map
 from perhop.scenario import reading
 from perhop.scenario.base import plain
 from perhop.show.numbers import exact, measured, short
-from perhop.show.table import MISSING, prose, records
+from perhop.show.report import Records, Report, Text, as_notebook, as_text
+from perhop.show.table import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,17 +134,15 @@ class Replay:
 
     def text(self, width: int | None = None) -> str:
         """The tables for a terminal of that width; None for no limit."""
-        tables = [table for table in self._tables() if table]
-        parts = [prose(self._title(), width), *(prose(line, width) for line in self._remarks())]
-        for table in tables:
-            parts += ["", *records(table, width, _GIVE_WAY)]
-        return "\n".join([*parts, "", prose(self._notes(), width)])
+        return as_text(self._shown(), width)
 
     def _repr_html_(self) -> str:
         """For notebooks: what `perhop replay` prints."""
-        from perhop.runs import notebook  # noqa: PLC0415 - for notebooks alone
+        return as_notebook(self._shown())
 
-        return notebook.of_records([self._title(), *self._remarks()], self._tables(), self._notes())
+    def _shown(self) -> Report:
+        tables = [Records("", table, gives_way=_GIVE_WAY) for table in self._tables() if table]
+        return Report(self._title(), self._remarks(), [*tables, Text([self._notes()])])
 
     def _tables(self) -> list[list[dict[str, str]]]:
         return [self._outcome_rows(), *self._link_rows(), self._flow_rows()]

@@ -109,8 +109,8 @@ def live(
             "live", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
         )
         with interrupts.deferred():
-            from perhop.runs import report_files
-        report_files.write_run(out, result, shown, command)
+            from perhop.runs import page
+        page.write_run(out, result, shown, command)
     results.write_json(to_json(result) if results.in_json else "")
     results.say(shown.text(results.width))
     results.say(report_text(result, results.width))

@@ -138,8 +138,8 @@ def run(
             **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
         )
         with interrupts.deferred():
-            from perhop.runs import report_files
-        report_files.write_run(out, result, shown, command)
+            from perhop.runs import page
+        page.write_run(out, result, shown, command)
     numbers = summary.to_json(result, by_default=runs is None) if results.in_json else ""
     results.write_json(numbers)
     results.say(shown.text(results.width))

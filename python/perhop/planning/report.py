@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from markupsafe import Markup
 
-from perhop.planning.summary import answers, lead, limit_rows, notes, settings, verdict_rows
-from perhop.planning.verdicts import BREAKS, HOLDS
+from perhop.planning.summary import answers, lead, notes, settings, tables
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
-from perhop.show.page import HtmlPlot, HtmlRecords, render
+from perhop.show.page import HtmlPlot, html_drawing
+from perhop.show.report import Code, Origin, Records, Report, Text
 from perhop.show.report_files import write_report
-from perhop.show.sheet import LINE, SERIES, Margins, Sheet, styled, text_width, to_svg
+from perhop.show.sheet import LINE, SERIES, Margins, Sheet, draw, text_width
 from perhop.show.text import label
 from perhop.sweeps import failing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from perhop.planning.job import Limit, Planned, Setting
-    from perhop.show.sheet import Picture
+    from perhop.show.report import Part
 
-STATES = {HOLDS: "yes", BREAKS: "no"}
 BAR = 26.0
 """Height of a demand in the picture, in points."""
 THICK = 0.34
@@ -39,43 +38,30 @@ def write_plan(out: Path, planned: Planned, command: str, jobs: int = 1) -> None
         PerhopError: A file cannot be written.
     """
     plots = [growth_plot(planned)] if any(setting.limits for setting, _ in settings(planned)) else []
-    page = render(
-        "plan.html.j2",
-        title=planned.plan.title,
-        answers=answers(planned),
-        lead=f"{lead(planned)}.",
-        tables=tables(planned),
-        plots=plots,
-        details=[*notes(planned), *failing.page(planned.failures, planned.names)],
-        findings=_findings(planned),
-        lines=None if planned.lines is None else planned.lines.text,
-        changes="\n".join(planned.changes),
-        command=command,
+    report = Report(
+        planned.plan.title,
+        [f"{lead(planned)}."],
+        [*plots, *_parts(planned)],
+        answers(planned),
+        Origin(command, "every judged value of every run"),
     )
-    pictures: list[Picture] = [plot.picture for plot in plots]
-    write_report(out, page, pictures, value_frame(planned), (command, _scenarios(planned)))
+    write_report(out, report, value_frame(planned), _scenarios(planned))
 
 
-def tables(planned: Planned) -> list[HtmlRecords]:
-    """Objectives and growth of each setting, and the setting itself."""
-    found = []
-    for (setting, what), rows in zip(settings(planned), verdict_rows(planned), strict=True):
-        found.append(HtmlRecords.of(f"Objectives {what}", rows, states=STATES))
-        if setting.limits:
-            found.append(_growth_table(setting.limits, what))
+def _parts(planned: Planned) -> Iterator[Part]:
+    """What stands below the answers and the picture."""
+    yield from tables(planned)
     if planned.better is not None:
-        rows = [
-            {"key": name, "value": text_of(value)}
-            for name, value in planned.better.winner.trial.factors.items()
-        ]
-        found.append(HtmlRecords.of("What the best setting changes", rows))
-    return found
-
-
-def _growth_table(limits: Sequence[Limit], what: str) -> HtmlRecords:
-    """How far each demand can grow; the objectives that break may take several lines."""
-    rows = limit_rows(limits)
-    return HtmlRecords.of(f"Growth {what}", rows, states={row["first to break"]: "text" for row in rows})
+        factors = planned.better.winner.trial.factors
+        rows = [{"key": name, "value": text_of(value)} for name, value in factors.items()]
+        yield Records("What the best setting changes", rows)
+    if planned.changes:
+        yield Code("Changed lines of the configuration", planned.changes)
+    if planned.lines is not None:
+        yield Code("Lines for the router", [planned.lines.text], "All lines")
+    yield Text([*notes(planned), *failing.page(planned.failures, planned.names)], "How to read this")
+    if findings := _findings(planned):
+        yield Text(findings, "What the simulation does differently from the router")
 
 
 def _findings(planned: Planned) -> list[str]:
@@ -134,14 +120,8 @@ def growth_plot(planned: Planned) -> HtmlPlot:
         "Solid: every objective holds. Pale: the runs cannot tell. At its end an objective breaks, or, with "
         "an arrow, the search ended."
     )
-    with styled():
-        sheet = _sheet(planned, title=title, remark=text)
-        picture = sheet.picture("plan-growth", title)
-        panels = [Markup(svg) for svg in sheet.inline(picture.svg, "plan-growth", [title])]  # noqa: S704
-        slim = _sheet(planned, narrow=True)
-        svgs = slim.inline(to_svg(slim.figure), "plan-growth-narrow", [title])
-        narrow = [Markup(svg) for svg in svgs]  # noqa: S704 - our SVG
-    return HtmlPlot(title, text, panels, narrow, 1, picture)
+    drawn = draw(partial(_sheet, planned), "plan-growth", (title, text), [title])
+    return html_drawing(drawn, title, text)
 
 
 def _sheet(planned: Planned, *, title: str = "", remark: str = "", narrow: bool = False) -> Sheet:
@@ -191,6 +171,3 @@ def _bar(axes: Any, limit: Limit, row: float, color: str, what: str) -> float:  
     else:
         axes.plot([ends, ends], [row - THICK / 2, row + THICK / 2], color=color, linewidth=1.6)
     return end
-
-
-__all__ = ["growth_plot", "tables", "value_frame", "write_plan"]

@@ -8,12 +8,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from perhop.measures import absent, catalog, finite_flows
-from perhop.planning.verdicts import STATES, corrected
+from perhop.planning.verdicts import BREAKS, HOLDS, STATES, corrected
 from perhop.plurals import counted
-from perhop.runs import notebook
 from perhop.scenario.ranges import text_of
 from perhop.show.numbers import exact, fixed, rounded, shown
-from perhop.show.table import MISSING, prose, records
+from perhop.show.report import Code, Records, Report, Text, as_notebook, as_text
+from perhop.show.table import MISSING
 from perhop.statistics.intervals import MOST_RUNS
 from perhop.statistics.multiplicity import family, p_text
 from perhop.stores.metrics import engine_id
@@ -21,10 +21,11 @@ from perhop.sweeps import failing, tune_answers
 from perhop.sweeps.summary import estimate_json, short_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from perhop.planning.job import Better, Limit, Planned, Setting
     from perhop.planning.verdicts import Verdict
+    from perhop.show.report import Part
     from perhop.statistics.intervals import Estimate
 
 MOST_LINES = 60
@@ -35,21 +36,35 @@ NOW, BETTER, TRIED = "as it is", "with the better setting", "with the best setti
 
 def to_text(planned: Planned, width: int | None) -> str:
     """The plan as plain text for a terminal of that width; None for no limit."""
-    plan = planned.plan
-    parts = [prose(plan.title, width), prose(f"{lead(planned)}.", width), ""]
-    parts += [prose(sentence.replace("**", ""), width) for sentence in answers(planned)]
+    changed = list(planned.changes[:MOST_LINES])
+    if more := len(planned.changes) - len(changed):
+        changed.append(f"… {counted(more, 'line')} more")
+    parts: list[Part] = [
+        *tables(planned),
+        Text(notes(planned)),
+        Text(failing.sentences(planned.failures, planned.names)),
+        *([Code("Changed lines of the configuration:", changed)] if changed else []),
+    ]
+    return as_text(Report(planned.plan.title, [f"{lead(planned)}."], parts, answers(planned)), width)
+
+
+def to_notebook(planned: Planned) -> str:
+    """The plan as HTML for a notebook."""
+    shown: list[Part] = [*tables(planned), Text(notes(planned))]
+    return as_notebook(Report(planned.plan.title, [], shown, answers(planned)))
+
+
+def tables(planned: Planned) -> list[Records]:
+    """The objectives of each setting, and how far each demand can grow under it."""
+    found = []
     for (setting, what), rows in zip(settings(planned), verdict_rows(planned), strict=True):
-        parts += ["", f"Objectives {what}", *records(rows, width)]
+        found.append(Records(f"Objectives {what}", rows, states={HOLDS: "yes", BREAKS: "no"}))
         if setting.limits:
-            parts += ["", f"Growth {what}", *records(limit_rows(setting.limits), width)]
-    parts += ["", *(prose(note, width) for note in notes(planned))]
-    parts += failing.text(planned.failures, width, planned.names)
-    if planned.changes:
-        listed = list(planned.changes[:MOST_LINES])
-        more = len(planned.changes) - len(listed)
-        parts += ["", "Changed lines of the configuration:", *listed]
-        parts += [f"… {counted(more, 'line')} more"] if more else []
-    return "\n".join(parts)
+            # The objectives that break may take several lines.
+            grown = limit_rows(setting.limits)
+            states = {row["first to break"]: "text" for row in grown}
+            found.append(Records(f"Growth {what}", grown, states=states))
+    return found
 
 
 def settings(planned: Planned) -> list[tuple[Setting, str]]:
@@ -319,16 +334,6 @@ def limit_rows(limits: Sequence[Limit]) -> list[dict[str, str]]:
         }
         for limit in limits
     ]
-
-
-def to_notebook(planned: Planned) -> str:
-    """The plan as HTML for a notebook."""
-    tables: list[Sequence[Mapping[str, str]]] = []
-    for (setting, _), rows in zip(settings(planned), verdict_rows(planned), strict=True):
-        tables.append(rows)
-        tables += [limit_rows(setting.limits)] if setting.limits else []
-    said = [sentence.replace("**", "") for sentence in answers(planned)]
-    return notebook.of_records([planned.plan.title, *said], tables, " ".join(notes(planned)))
 
 
 # ---------------------------------------------------------------- JSON

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from perhop.runs.result import Result
 
 Kind: TypeAlias = Literal["class", "link"]
+VERDICTS: tuple[Verdict, ...] = ("equivalent", "different", "cannot tell")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,22 @@
-"""What `perhop compare` shows: tables, JSON, plots, the page and the data beside it."""
+"""What `perhop compare` shows: one report for terminals and for its page, JSON, and all samples."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from perhop import _engine
 from perhop.plurals import counted
-from perhop.real_packets.equivalence import MEASURES, corrected, directions
+from perhop.real_packets.equivalence import VERDICTS, corrected, directions
 from perhop.real_packets.explain import otherwise
+from perhop.real_packets.pictures import plots
 from perhop.real_packets.report_json import to_json
-from perhop.runs.summary import throughput_beside, waiting_times_beside
-from perhop.show.declared import Axis, Plot, Reference, Row
-from perhop.show.numbers import exact, interval, measured, short, shown
-from perhop.show.table import MISSING, continued, prose, records
+from perhop.show.numbers import PAGE, TERMINAL, exact, figure, short
+from perhop.show.report import Origin, Records, Report, Text, as_text
+from perhop.show.table import MISSING
 from perhop.statistics.multiplicity import family, p_text
 
 if TYPE_CHECKING:
@@ -23,37 +25,46 @@ if TYPE_CHECKING:
 
     from perhop.real_packets.equivalence import Comparison, Direction, Key, Line, Samples
     from perhop.real_packets.explain import Change
+    from perhop.show.declared import Plot
+    from perhop.show.numbers import Style
+    from perhop.show.page import HtmlPlot
+    from perhop.show.report import Part
     from perhop.statistics.intervals import Difference
+
+LEFT_OUT_FIRST = ("p", "90 % interval", "margin", "difference", "p, Holm")
+"""Columns that a narrow terminal does without, the least important one first: the verdict stays."""
+STATES = {"equivalent": "yes", "same": "yes", "different": "no", "OPPOSITE": "no"}
+MOST_NAMED = 5
+"""Numbers that a sentence names."""
+HOW_TO_READ = "How to read this table"
+PAGE_COLUMNS = {
+    "number": "",
+    "verdict": "verdict",
+    "direction": "direction",
+    "difference": "difference",
+    "margin": "margin",
+    "90 % interval": "90 % interval",
+    "simulated": "simulated",
+    "on real packets": "live",
+    "p": "p",
+}
+"""The columns of a page, in their order, and what terminals call them."""
 
 __all__ = [
     "EXPLAINED",
-    "LEFT_OUT_FIRST",
-    "READING",
-    "READING_CHANGES",
-    "READING_DIRECTIONS",
-    "READING_HOLM",
-    "SOURCES",
-    "VERDICTS",
     "Compared",
-    "Part",
+    "answers",
     "column",
     "holm_cells",
-    "invalid",
     "lead",
-    "parts",
+    "page",
     "plots",
-    "reading",
     "sample_frame",
     "text",
     "to_json",
     "verdict",
     "write",
 ]
-
-SOURCES = Axis("source", "", {"simulated": "simulated", "live": "on real packets"})
-LEFT_OUT_FIRST = ("p", "90 % interval", "margin", "difference", "p, Holm")
-"""Columns that a narrow terminal does without, the least important one first: the verdict stays."""
-VERDICTS = ("equivalent", "different", "cannot tell")
 
 READING = (
     "Means with 95 % intervals over runs. Difference: live minus simulated. p: two one-sided t tests of a "
@@ -117,59 +128,128 @@ class Compared:
         return made + sum(change.left_out for changes in self.changes for change in changes)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A table with its title, and what a reader should know of it, before and after.
-
-    Attributes:
-        gives_way: Columns that a narrow terminal does without; if there are none, the table continues below.
-    """
-
-    title: str
-    before: Sequence[str]
-    table: Sequence[Mapping[str, str]]
-    after: Sequence[str] = ()
-    gives_way: Sequence[str] = ()
-
-
 def text(compared: Compared, width: int | None = None) -> str:
     """All of it as plain text for a terminal of that width; None for no limit."""
-    blocks = []
-    for part in parts(compared):
-        before = [prose(paragraph, width) for paragraph in (part.title, *part.before)]
-        after = [prose(item, width, "", "  " if item.startswith("- ") else "") for item in part.after]
-        tables = [part.table] if part.gives_way else continued(part.table, 1, width)
-        lines = [line for table in tables if table for line in ("", *records(table, width, part.gives_way))]
-        blocks.append("\n".join([*before, *lines, *([""] if after else []), *after]))
-    return "\n\n".join(blocks)
+    return as_text(Report("", [], list(_parts(compared, TERMINAL))), width)
 
 
-def parts(compared: Compared) -> list[Part]:
-    """The parts of the report, in reading order."""
-    found = []
+def page(compared: Compared, drawn: Sequence[tuple[Plot, HtmlPlot]], command: str) -> Report:
+    """The report for a page: the verdicts in words and as a picture, then every number.
+
+    Args:
+        compared: What was compared.
+        drawn: Its plots.
+        command: What to type for the same page.
+    """
+    kernel = compared.comparisons[0].live.reports[0].findings["kernel"]
+    return Report(
+        "Simulation and real packets: " + " and ".join(compared.names),
+        [f"{_named(compared, place)}{lead(one)}." for place, one in enumerate(compared.comparisons)],
+        [
+            *(shown for plot, shown in drawn if plot.kind == "dots"),
+            *_parts(compared, PAGE),
+            *(shown for plot, shown in drawn if plot.kind != "dots"),
+        ],
+        answers(compared),
+        Origin(
+            command,
+            "every number of every run",
+            "The same command gives the same simulated numbers; those on real packets differ from run to "
+            "run:",
+            f"perhop {_engine.version} on Linux {kernel}",
+        ),
+    )
+
+
+def _parts(compared: Compared, style: Style) -> Iterator[Part]:
+    """What a terminal shows, and a page after the answers, in reading order."""
     if compared.directions:
         title = f"{compared.names[0]} minus {compared.names[1]}"
-        table = [_direction(one) for one in compared.directions]
-        found.append(Part(title, [_agreement(compared.directions)], table, [READING_DIRECTIONS]))
-    two = len(compared.comparisons) == 2
-    for comparison, title, holm in zip(
-        compared.comparisons, compared.headings, holm_cells(compared), strict=True
-    ):
-        after = [_counts(comparison), *invalid(comparison)]
-        lines = [_line(line) | cells for line, cells in zip(comparison.lines, holm, strict=True)]
-        found.append(Part(title, [lead(comparison)], lines, after, LEFT_OUT_FIRST))
-    found[-1] = replace(found[-1], after=[*found[-1].after, *reading(compared)])
-    said = dict.fromkeys(text for one in compared.comparisons for text in otherwise(one.live.scenario))
-    if said:
-        after = [f"- {text}" for text in said]
-        after += [] if compared.changes else ["`--explain` measures the effect of each."]
-        found.append(Part("How the kernel's TCP differs from the simulated one", [], (), after))
-    for name, comparison, changes in zip(
-        compared.names, compared.comparisons, compared.changes, strict=False
-    ):
+        rows = [_direction(one, style) for one in compared.directions]
+        if style.is_page:
+            yield Records(f"{title}: simulated, and on real packets", rows, states=STATES)
+        else:
+            yield Text([title, _agreement(compared.directions)])
+            yield Records("", rows, stem=1)
+        yield Text([READING_DIRECTIONS], folded=HOW_TO_READ)
+    for place, holm in enumerate(holm_cells(compared)):
+        yield from _verdicts(compared, place, holm, style)
+    if said := dict.fromkeys(one for of in compared.comparisons for one in otherwise(of.live.scenario)):
+        title = "How the kernel's TCP differs from the simulated one"
+        command = "perhop compare --explain" if style.is_page else "--explain"
+        after = [] if compared.changes else [f"`{command}` measures the effect of each."]
+        yield from [] if style.is_page else [Text([title])]
+        yield Text([*(f"- {one}" for one in said), *after], title)
+    for place, changes in enumerate(compared.changes):
         if changes:
-            found += _explained(comparison, changes, f", {name}" if two else "")
-    return found
+            yield from _effects(compared, place, style)
+
+
+def _verdicts(compared: Compared, place: int, holm: Sequence[dict[str, str]], style: Style) -> Iterator[Part]:
+    """One comparison: a line for each number, with the columns of corrected verdicts, and how to read it."""
+    comparison, title = compared.comparisons[place], compared.headings[place]
+    rows = [_line(line, style) | cells for line, cells in zip(comparison.lines, holm, strict=True)]
+    is_last = place == len(compared.comparisons) - 1
+    if style.is_page:
+        yield Records(f"Verdicts: {title}", rows, states=STATES)
+        yield Text(reading(compared) if is_last else [READING], folded=HOW_TO_READ)
+        return
+    yield Text([title, lead(comparison)])
+    yield Records("", rows, gives_way=LEFT_OUT_FIRST)
+    yield Text([_counts(comparison), *invalid(comparison), *(reading(compared) if is_last else [])])
+
+
+# ---------------------------------------------------------------- answers
+
+
+def _named(compared: Compared, place: int) -> str:
+    return f"{compared.names[place]}: " if len(compared.comparisons) > 1 else ""
+
+
+def answers(compared: Compared) -> list[str]:
+    """How well simulation and real packets agree, in sentences."""
+    said = [_direction_answer(compared)] if compared.directions else []
+    for place, comparison in enumerate(compared.comparisons):
+        text = _named(compared, place) + _judged(comparison)
+        said.append(text if len(compared.comparisons) > 1 else text[0].upper() + text[1:])
+        said += invalid(comparison)
+    return said
+
+
+def _direction_answer(compared: Compared) -> str:
+    found = compared.directions
+    same, opposite, unsure = (sum(one.agree is state for one in found) for state in (True, False, None))
+    against = [one.key.text.rpartition(",")[0] for one in found if one.agree is False]
+    return (
+        f"{compared.names[0]} against {compared.names[1]}: of {counted(len(found), 'difference')}, "
+        f"**{same} {'has' if same == 1 else 'have'} the same direction** in the simulator and on real "
+        f"packets, **{opposite} the opposite one**{_list(against)}, and {_are(unsure)} open."
+    )
+
+
+def _judged(comparison: Comparison) -> str:
+    lines = comparison.lines
+    equivalent, different, unsure = ([line for line in lines if line.verdict == one] for one in VERDICTS)
+    names = [line.key.text.rpartition(",")[0] for line in different]
+    return (
+        f"of {counted(len(lines), 'number')}, **{_are(len(equivalent))} equivalent** within their margins, "
+        f"**{_are(len(different))} different**{_list(names)}, and {len(unsure)} cannot be decided "
+        "from these runs."
+    )
+
+
+def _are(count: int) -> str:
+    return f"{count} {'is' if count == 1 else 'are'}"
+
+
+def _list(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    rest = len(names) - MOST_NAMED
+    return f" ({', '.join(names[:MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''})"
+
+
+# ---------------------------------------------------------------- tables and notes
 
 
 def holm_cells(compared: Compared) -> list[list[dict[str, str]]]:
@@ -213,19 +293,36 @@ def _seeds(seeds: Sequence[int]) -> str:
     return f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
 
 
-def _line(line: Line) -> dict[str, str]:
+def _line(line: Line, style: Style) -> dict[str, str]:
     scale, test = line.key.of.scale, line.test
     ends = None if test is None else test.difference.interval(0.9)
-    return {
+    cells = {
         "": line.key.text,
-        "simulated": shown(line.simulated, scale),
-        "live": MISSING if line.live is None else shown(line.live, scale),
-        "difference": MISSING if test is None else _value(test.difference, ends, scale),
-        "90 % interval": MISSING if ends is None else interval(ends[0] * scale, ends[1] * scale, sign=True),
-        "margin": MISSING if test is None else short(test.margin * scale, 3),
-        "p": MISSING if test is None or test.p is None else p_text(test.p),
+        "simulated": style.shown(line.simulated, scale),
+        "live": MISSING if line.live is None else style.shown(line.live, scale),
+        "difference": MISSING,
+        "90 % interval": MISSING,
+        "margin": MISSING,
+        "p": MISSING,
         "verdict": verdict(line),
     }
+    if test is not None:
+        # As far as the interval beside it lets the difference be known.
+        cells["difference"] = style.value(test.difference.value * scale, _half(ends, scale), sign=True)
+        margin = test.margin * scale
+        cells["margin"] = "±" + figure(margin) if style.is_page else short(margin, 3)
+        if test.p is not None:
+            cells["p"] = p_text(test.p)
+    if ends is not None:
+        cells["90 % interval"] = style.interval(ends[0] * scale, ends[1] * scale, sign=True)
+    return _columns(cells, style)
+
+
+def _columns(cells: Mapping[str, str], style: Style) -> dict[str, str]:
+    """The cells of a line in the order of its medium, by the heads of its columns."""
+    if not style.is_page:
+        return dict(cells)
+    return {head: cells[name] for head, name in PAGE_COLUMNS.items() if name in cells}
 
 
 def verdict(line: Line) -> str:
@@ -236,14 +333,9 @@ def verdict(line: Line) -> str:
     return f"cannot tell (needs {'over 1000' if needed is None else f'~{needed}'} runs)"
 
 
-def _value(found: Difference, ends: tuple[float, float] | None, scale: float) -> str:
-    """A difference as far as the interval beside it lets it be known."""
-    return measured(found.value * scale, _half(ends, scale), sign=True).partition(" ± ")[0]
-
-
-def _with_interval(found: Difference, scale: float) -> str:
+def _with_interval(found: Difference, scale: float, style: Style) -> str:
     """A difference with half its 95 % interval: `+0.123 ± 0.024`."""
-    return measured(found.value * scale, _half(found.interval(), scale), sign=True)
+    return style.measured(found.value * scale, _half(found.interval(), scale), sign=True)
 
 
 def _half(ends: tuple[float, float] | None, scale: float) -> float | None:
@@ -268,15 +360,16 @@ def invalid(comparison: Comparison) -> list[str]:
     ]
 
 
-def _direction(one: Direction) -> dict[str, str]:
+def _direction(one: Direction, style: Style) -> dict[str, str]:
     measure = one.key.of
-    simulated = shown(one.simulated, measure.scale)
-    return {
+    simulated = style.shown(one.simulated, measure.scale)
+    cells = {
         "": one.key.text,
         "simulated": f"+{simulated}" if one.simulated.mean > 0 else simulated,
-        "live": MISSING if one.live is None else _with_interval(one.live, measure.scale),
+        "live": MISSING if one.live is None else _with_interval(one.live, measure.scale, style),
         "direction": {True: "same", False: "OPPOSITE", None: "open"}[one.agree],
     }
+    return _columns(cells, style)
 
 
 def _agreement(found: Sequence[Direction]) -> str:
@@ -295,40 +388,50 @@ EXPLAINED = {
 """Tables of changes, with the measures in each."""
 
 
-def _explained(comparison: Comparison, changes: Sequence[Change], of: str) -> list[Part]:
+def _effects(compared: Compared, place: int, style: Style) -> Iterator[Part]:
     """What each variation changes: a table for each measure of the classes, and one of the links."""
+    comparison, changes = compared.comparisons[place], compared.changes[place]
+    first = "change" if style.is_page else ""
     found = []
     for name, measures in EXPLAINED.items():
         lines = [line for line in comparison.lines if line.key.measure in measures]
-        if lines:
-            table = [_explained_first(lines), *(_explained_line(lines, change) for change in changes)]
-            found.append(Part(f"Effect of each change: {name}{of}", [], table))
+        if not lines:
+            continue
+        rows = [{first: "live minus simulated, as compared"} | _to_explain(lines, style)]
+        rows += [
+            {first: f"{change.variation.where}: {change.variation.text}"} | _effect(lines, change, style)
+            for change in changes
+        ]
+        found.append((f"Effect of each change: {name}", rows))
     left_out = [
         f"LEFT OUT: {counted(change.left_out, 'invalid run')} {change.variation.text}."
         for change in changes
         if change.left_out
     ]
-    if found:
-        found[-1] = replace(found[-1], after=[READING_CHANGES, *left_out])
-    return found
+    of = f", {compared.names[place]}" if len(compared.comparisons) > 1 else ""
+    for title, rows in found:
+        if style.is_page:
+            yield Records(_named(compared, place) + title, rows)
+            yield Text([READING_CHANGES, *left_out], folded=HOW_TO_READ)
+        else:
+            yield Text([title + of])
+            yield Records("", rows, stem=1)
+    if found and not style.is_page:
+        yield Text([READING_CHANGES, *left_out])
 
 
-def _explained_first(lines: Sequence[Line]) -> dict[str, str]:
-    """The first row of the table of explanations: the difference that they are to explain."""
+def _to_explain(lines: Sequence[Line], style: Style) -> dict[str, str]:
+    """The first row of a table of explanations: the difference that they are to explain."""
     return {
-        "": "live minus simulated, as compared",
-        **{
-            column(line.key): MISSING if line.test is None else _changed(line.key, line.test.difference)
-            for line in lines
-        },
+        column(line.key): MISSING if line.test is None else _changed(line.key, line.test.difference, style)
+        for line in lines
     }
 
 
-def _explained_line(lines: Sequence[Line], change: Change) -> dict[str, str]:
+def _effect(lines: Sequence[Line], change: Change, style: Style) -> dict[str, str]:
     keys = [line.key for line in lines]
     return {
-        "": f"{change.variation.where}: {change.variation.text}",
-        **{column(key): _changed(key, change.by[key]) if key in change.by else MISSING for key in keys},
+        column(key): _changed(key, change.by[key], style) if key in change.by else MISSING for key in keys
     }
 
 
@@ -337,81 +440,8 @@ def column(key: Key) -> str:
     return key.name if key.kind == "class" else key.text
 
 
-def _changed(key: Key, found: Difference) -> str:
-    return _with_interval(found, key.of.scale)
-
-
-def plots(compared: Compared) -> list[tuple[Plot, list[Row], str]]:
-    """Each with its rows and a name for its file."""
-    found = []
-    for index, comparison in enumerate(compared.comparisons):
-        name = "compare" if len(compared.comparisons) == 1 else f"compare-{'ab'[index]}"
-        of = "" if len(compared.comparisons) == 1 else f", {compared.names[index]}"
-        found += [(plot, rows, name) for plot, rows in _plots(comparison, of) if rows]
-    return found
-
-
-def _plots(comparison: Comparison, of: str) -> Iterator[tuple[Plot, list[Row]]]:
-    tested = [line for line in comparison.lines if line.test is not None and line.test.margin > 0]
-    names = {line.key.text: line.key.text.rpartition(",")[0] for line in tested}
-    plot = Plot(
-        id="differences",
-        title=f"Live minus simulated, in units of the margin{of}",
-        kind="dots",
-        metric="difference",
-        x=Axis("measure", "", names),
-        series=Axis("verdict", "", {one: one for one in VERDICTS}),
-        y_label="difference / margin",
-        references=(Reference("no difference", "measure", dict.fromkeys(names, 0.0)),),
-        band=("within the margin", -1.0, 1.0),
-        interval="90 %",
-        from_zero=False,
-    )
-    yield plot, [_in_margins(line) for line in tested]
-    for metric, title in (("throughput", "Throughput of a flow"), ("rtt", "Round-trip time")):
-        yield _side_by_side(comparison, metric, title + of, "class")
-    yield _side_by_side(comparison, "delay-p95", "95th percentile of the waiting time" + of, "link")
-    sources = {"simulated": comparison.simulated.runs, "live": comparison.valid}
-    yield from waiting_times_beside(sources, SOURCES, of)
-    yield from throughput_beside(sources, SOURCES, of)
-
-
-def _in_margins(line: Line) -> Row:
-    assert line.test is not None
-    margin, ends = line.test.margin, line.test.difference.interval(0.9)
-    return Row(
-        {"measure": line.key.text, "verdict": line.verdict},
-        "difference",
-        "margins",
-        None,
-        line.test.difference.value / margin,
-        None if ends is None else (ends[0] / margin, ends[1] / margin),
-        0 if line.live is None else line.live.runs,
-    )
-
-
-def _side_by_side(comparison: Comparison, metric: str, title: str, kind: str) -> tuple[Plot, list[Row]]:
-    measure = MEASURES[metric]
-    rows = []
-    lines = [line for line in comparison.lines if line.key.measure == metric]
-    for line in lines:
-        for source, found in (("simulated", line.simulated), ("live", line.live)):
-            if found is not None:
-                ends = found.ci95
-                scaled = None if ends is None else (ends[0] * measure.scale, ends[1] * measure.scale)
-                factors = {kind: line.key.name, "source": source}
-                mean = found.mean * measure.scale
-                rows.append(Row(factors, metric, measure.unit, None, mean, scaled, found.runs))
-    plot = Plot(
-        id=metric,
-        title=title,
-        kind="bars",
-        metric=metric,
-        x=Axis(kind, kind.capitalize(), {line.key.name: line.key.name for line in lines}),
-        series=SOURCES,
-        y_label=measure.label.rpartition(", ")[2] + (" per flow" if metric == "throughput" else ""),
-    )
-    return plot, rows
+def _changed(key: Key, found: Difference, style: Style) -> str:
+    return _with_interval(found, key.of.scale, style)
 
 
 def sample_frame(compared: Compared) -> pl.DataFrame:
@@ -452,6 +482,20 @@ def write(out: Path, compared: Compared, command: str) -> None:
     Raises:
         PerhopError: A file cannot be written.
     """
-    from perhop.real_packets import page  # noqa: PLC0415 - drawing takes long to import
+    from perhop.show.page import html_plot  # noqa: PLC0415 - drawing takes long to import
+    from perhop.show.report_files import write_report  # noqa: PLC0415
 
-    page.write(out, compared, command)
+    drawn = [(plot, html_plot(plot, rows, name)) for plot, rows, name in plots(compared)]
+    scenarios = [
+        {
+            "name": name,
+            "seeds": {
+                "simulated": [run.seed for run in comparison.simulated.runs],
+                "live": [run.seed for run in comparison.live.runs],
+            },
+            "scenario": json.loads(comparison.live.scenario),
+        }
+        for name, comparison in zip(compared.names, compared.comparisons, strict=True)
+    ]
+    pictures = [shown.picture for _, shown in drawn]
+    write_report(out, page(compared, drawn, command), sample_frame(compared), scenarios, pictures)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-from perhop.runs import summary
+from perhop.runs import pictures
 from perhop.show.plot import figure
 from perhop.show.topology import network_figure
 
@@ -39,7 +39,7 @@ class Plots:
 
     def throughput(self) -> Figure:
         """The throughput of a flow of each class in Mbit/s, beside its profile."""
-        return _figure([summary.class_plot(self._result)], "")
+        return _figure([pictures.class_plot(self._result)], "")
 
     def throughput_over_time(self) -> Figure:
         """The mean throughput of each class's flows over time in Mbit/s.
@@ -47,7 +47,7 @@ class Plots:
         Raises:
             PerhopError: The scenario has no `probes`.
         """
-        return _figure(summary.throughput_over_time(self._result.runs), NO_PROBES)
+        return _figure(pictures.throughput_over_time(self._result.runs), NO_PROBES)
 
     def windows(self) -> Figure:
         """The mean congestion window of each class's flows over time in packets; it is in no report.
@@ -56,8 +56,8 @@ class Plots:
             PerhopError: The scenario has no `probes`, or no flow has a window.
         """
         runs = self._result.runs
-        reason = "no flow has a congestion window" if summary.has_samples(runs) else NO_PROBES
-        return _figure(summary.windows_over_time(runs), reason)
+        reason = "no flow has a congestion window" if pictures.has_samples(runs) else NO_PROBES
+        return _figure(pictures.windows_over_time(runs), reason)
 
     def queue(self, link: str | None = None) -> Figure:
         """The packets that wait at each link over time, by class where the queue distinguishes classes.
@@ -69,8 +69,8 @@ class Plots:
             PerhopError: The scenario has no `probes`, no link has a queue, or none has this name.
         """
         runs = self._result.runs
-        reason = "no link has a queue" if summary.has_samples(runs) else NO_PROBES
-        return _figure(summary.queues_over_time(runs, self._link(link)), reason)
+        reason = "no link has a queue" if pictures.has_samples(runs) else NO_PROBES
+        return _figure(pictures.queues_over_time(runs, self._link(link)), reason)
 
     def delay_cdf(self, link: str | None = None) -> Figure:
         """The distribution of the waiting times in ms at each link with a queue.
@@ -83,7 +83,7 @@ class Plots:
         Raises:
             PerhopError: No packet passed a queue after the warm-up, or no link has this name.
         """
-        drawn = summary.waiting_times(self._result.runs, self._link(link))
+        drawn = pictures.waiting_times(self._result.runs, self._link(link))
         return _figure(drawn, "no packet passed a queue after the warm-up")
 
     def completion_times(self) -> Figure:
@@ -134,7 +134,7 @@ class Plots:
         return name
 
     def _users(self, name: str, reason: str) -> Figure:
-        drawn = [one for one in summary.user_times(self._result) if one[0].id == name]
+        drawn = [one for one in pictures.user_times(self._result) if one[0].id == name]
         return _figure(drawn, reason)
 
 

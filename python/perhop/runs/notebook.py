@@ -53,18 +53,6 @@ def of_result(result: Result) -> str:
     return "".join([lead, _network(json.loads(result.scenario)), *tables])
 
 
-def of_records(lead: Sequence[str], tables: Sequence[Sequence[Mapping[str, str]]], notes: str) -> str:
-    """Sentences, tables and notes.
-
-    Args:
-        lead: A paragraph each.
-        tables: Records of the same keys each; those without any are left out.
-        notes: Below the tables, in small type.
-    """
-    shown = [_html(table) for table in tables if table]
-    return "".join([*map(_paragraph, lead), *shown, f"<p><small>{_text(notes)}</small></p>"])
-
-
 def _of_scenario(scenario: Table) -> str:
     """A scenario with every default filled in; one that cannot be run, with the reason."""
     try:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.files.outputs import STDOUT, prepare_file, write
-from perhop.runs import summary
+from perhop.runs import pictures
 from perhop.show.declared import Axis, Plot, Row
 from perhop.show.numbers import short
 from perhop.show.table import records
@@ -95,9 +95,9 @@ def show(
 def panels(runs: Sequence[Run]) -> list[tuple[str, list[Row]]]:
     """Each quantity with the samples of the first run, by what they are of, and the range of all runs."""
     drawn = (
-        ("throughput of a flow, Mbit/s", "class", summary.throughput_over_time),
-        ("queue, packets", "link", summary.queues_over_time),
-        ("RTT, ms", "class", summary.rtts_over_time),
+        ("throughput of a flow, Mbit/s", "class", pictures.throughput_over_time),
+        ("queue, packets", "link", pictures.queues_over_time),
+        ("RTT, ms", "class", pictures.rtts_over_time),
     )
     found = [
         (name, [_shown(row, name, factor) for row in _first_and_range(runs, over_time)])
@@ -135,8 +135,8 @@ def _shown(row: Row, name: str, factor: str) -> Row:
 def _of(row: Row, factor: str) -> str:
     """Of what a sample is; of a link, also which packets, unless it is all of them."""
     own = str(row.factors[factor])
-    quantity = row.factors.get("quantity", summary.ALL)
-    return own if quantity == summary.ALL else f"{own}, {quantity}"
+    quantity = row.factors.get("quantity", pictures.ALL)
+    return own if quantity == pictures.ALL else f"{own}, {quantity}"
 
 
 def picture(runs: Sequence[Run], title: str) -> Picture:
@@ -151,7 +151,7 @@ def picture(runs: Sequence[Run], title: str) -> Picture:
         title=title,
         kind="lines",
         metric="value",
-        x=summary.TIME,
+        x=pictures.TIME,
         series=Axis("of", "", {name: name for name in names}),
         y_label="",
         facet=Axis(_QUANTITY, "", {name: name for name, _ in found}),

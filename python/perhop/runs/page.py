@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from perhop import _engine
 from perhop.measures import catalog, finite_flows
 from perhop.measures.run import COLORS, REVERSE
 from perhop.runs import frames, observing
-from perhop.show.figures import count, estimated, percent
-from perhop.show.numbers import exact
-from perhop.show.page import HtmlRecords, html_network, html_plot, render
+from perhop.runs.summary import numbers
+from perhop.show.numbers import PAGE, count, exact, percent
+from perhop.show.page import html_network, html_plot
 from perhop.show.readable import KEPT, end_names
+from perhop.show.report import Origin, Records, Report
+from perhop.show.report_files import write_report
 from perhop.show.table import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from perhop.runs.result import Result
     from perhop.runs.summary import Summary
     from perhop.show.page import HtmlNetwork, HtmlPlot
+    from perhop.show.report import Part
 
 MOST_ANSWERS = 6
 """Classes that the sentences at the top tell of."""
@@ -26,15 +33,32 @@ PROFILES = {"yes": "yes", "no": "no"}
 VARIATION = next(entry for entry in catalog.QUEUE if entry.name == "delay_variation_s")
 
 
+def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
+    """Plots, flows of every run, manifest and the page.
+
+    Raises:
+        PerhopError: A file cannot be written.
+    """
+    plots, network = drawn(shown)
+    scenario = {
+        "seeds": [entry.seed for entry in result.runs],
+        **({} if shown.by_default is None else {"runs_by_default": shown.by_default}),
+        "scenario": json.loads(result.scenario),
+        "results": numbers(result),
+    }
+    report = run_report(result, shown, command, plots, network)
+    write_report(out, report, result.flows, [scenario])
+
+
 def drawn(shown: Summary) -> tuple[list[HtmlPlot], HtmlNetwork]:
     """The pictures of a run, for its page and for files."""
     return [html_plot(plot, rows, "run") for plot, rows in shown.plots], html_network(shown.scenario, "run")
 
 
-def run_page(
+def run_report(
     result: Result, shown: Summary, command: str, plots: Sequence[HtmlPlot], network: HtmlNetwork
-) -> str:
-    """The page of a run.
+) -> Report:
+    """The report of a run for a page.
 
     Args:
         result: The runs.
@@ -43,58 +67,74 @@ def run_page(
         plots: Its plots, the most important first.
         network: The picture of its network.
     """
+    links, classes = _links(result), _classes(result)
+    runs = len(result.runs)
+    parts: list[Part] = [
+        *plots[:1],
+        Records(
+            "Classes of flows",
+            _class_lines(classes),
+            notes=[*shown.limited, _explained(classes, runs), shown.counted],
+            states=PROFILES,
+        ),
+        *_records("Flows that come and go", shown.populations),
+        *(one for model, lines in shown.applications.items() for one in _records(f"Users: {model}", lines)),
+        Records("Links", _with_values([_link(row) for row in links])),
+        *_records(
+            "Classes of packets at a link",
+            [_link_class(row) for row in result.link_class_summary().iter_rows(named=True)],
+        ),
+        *_records("How well the machine kept up", shown.machine, shown.remarks),
+        *plots[1:],
+        replace(network, title="Network"),
+    ]
+    said = [*_users(result), *_transfers(result), *_answers(classes, runs), _busiest(links)]
+    return Report(shown.title, [f"{shown.lead}."], parts, said, _origin(result, shown, command))
+
+
+def _origin(result: Result, shown: Summary, command: str) -> Origin:
+    engine = f" (engine: {text})" if (text := _engine_text(result)) else ""
+    same = "The same command gives the same numbers, on any number of cores:"
+    if shown.machine:
+        same = (
+            "The same seeds give the same starts and the same random numbers in the router; the kernel's TCP "
+            "differs from run to run:"
+        )
+    return Origin(
+        command,
+        "every flow of every run",
+        same,
+        f"{'On real packets' if shown.machine else 'Simulated'} with perhop {_engine.version}{engine}",
+        "version, scenario, seeds",
+    )
+
+
+def _records(title: str, lines: Sequence[Mapping[str, str]], notes: Sequence[str] = ()) -> list[Records]:
+    """A table, if it has a line."""
+    return [Records(title, lines, notes)] if lines else []
+
+
+def _links(result: Result) -> list[dict[str, Any]]:
+    """The summary of each link, with the delay variation, which stands on pages alone."""
     places = zip(*(run.raw["links"] for run in result.runs), strict=True)
     queues = observing.link_queues(result.runs, result.scenario)
-    links = [
+    return [
         {**row, **frames.columns(VARIATION.name, observing.of_queue(VARIATION, of_link, queue))}
         for row, of_link, queue in zip(
             result.link_summary().iter_rows(named=True), places, queues, strict=True
         )
     ]
+
+
+def _classes(result: Result) -> list[dict[str, Any]]:
+    """The means of each class, and whether it is of users (`of_users`)."""
     users = {
         users["name"] + way for users in result.runs[0].raw.get("applications", ()) for way in ("", REVERSE)
     }
-    classes = [{**row, "of_users": row["class"] in users} for row in result.classes().iter_rows(named=True)]
-    apart = list(result.link_class_summary().iter_rows(named=True))
-    machine = [dict(line) for line in shown.machine]
-    return render(
-        "run.html.j2",
-        title=shown.title,
-        answers=[
-            *_users(result),
-            *_transfers(result),
-            *_answers(classes, len(result.runs)),
-            _busiest(links),
-        ],
-        lead=f"{shown.lead}.",
-        engine=_engine(result),
-        command=command,
-        plots=plots,
-        network=network,
-        classes=HtmlRecords.of(
-            "Classes of flows",
-            _class_lines(classes),
-            notes=[*shown.limited, _explained(classes, len(result.runs)), shown.counted],
-            states=PROFILES,
-        ),
-        links=HtmlRecords.of("Links", _with_values([_link(row) for row in links])),
-        populations=HtmlRecords.of("Flows that come and go", [dict(line) for line in shown.populations])
-        if shown.populations
-        else None,
-        link_classes=HtmlRecords.of("Classes of packets at a link", [_link_class(row) for row in apart])
-        if apart
-        else None,
-        applications=[
-            HtmlRecords.of(f"Users: {model}", [dict(line) for line in lines])
-            for model, lines in shown.applications.items()
-        ],
-        machine=HtmlRecords.of("How well the machine kept up", machine, notes=shown.remarks)
-        if machine
-        else None,
-    )
+    return [{**row, "of_users": row["class"] in users} for row in result.classes().iter_rows(named=True)]
 
 
-def _engine(result: Result) -> str:
+def _engine_text(result: Result) -> str:
     """The engine of a simulation, and why, if it was the reference engine; empty for real packets."""
     if result.engine is None or result.engine_reason is None:
         return result.engine or ""
@@ -234,7 +274,7 @@ def _estimated(row: Mapping[str, Any], name: str, unit: catalog.Unit) -> str:
         return MISSING
     factor = catalog.SHOWN[unit].factor
     ends = (None if row[end] is None else row[end] * factor for end in end_names(name))
-    return estimated(row[name] * factor, *ends)
+    return PAGE.estimated(row[name] * factor, *ends)
 
 
 def _explained(classes: Sequence[Mapping[str, Any]], runs: int) -> str:

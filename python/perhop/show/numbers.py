@@ -1,18 +1,34 @@
-"""How numbers read, in terminals and on pages alike."""
+"""How numbers read: as far as their intervals let them be known, in terminals and on pages.
+
+Functions write a number as terminals show it. `Style` says what pages do otherwise: long numbers are in
+groups of three digits, and a number without an interval has three significant digits in place of four.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from perhop.show.table import MISSING
 from perhop.statistics.intervals import is_symmetric
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perhop.statistics.intervals import Estimate
 
 MOST_DECIMALS = 6
 MOST_DIGITS = 4
+PAGE_DECIMALS = 9
+PAGE_DIGITS = 3
+THIN = "\N{NARROW NO-BREAK SPACE}"
+_WHOLE = re.compile(r"(?<![\d.])\d{5,}")
+"""The digits before the point of a number that is long enough to be grouped."""
+_QUANTITY = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)([A-Za-z%]*)")
+_UNITS = {"bps": "bit/s", "kbps": "kbit/s", "Mbps": "Mbit/s", "Gbps": "Gbit/s", "us": "µs", "p": "packets"}
 NOISE = 1e-9
 """An interval that is narrower than this part of its mean is none but for rounding errors."""
 
@@ -124,3 +140,101 @@ def rounded(value: float) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{value} has no place in a result")
     return float(f"{value:.8e}")
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How numbers read in one medium; the functions of this module are those of `TERMINAL`.
+
+    Attributes:
+        is_page: Long numbers are in groups, and one without an interval has fewer digits.
+    """
+
+    is_page: bool
+
+    def shown(self, found: Estimate, factor: float = 1.0) -> str:
+        """An estimate in another unit, with its interval; see `estimated`."""
+        return self._read(shown(found, factor))
+
+    def estimated(self, mean: float, low: float | None = None, high: float | None = None) -> str:
+        """A value with its interval; see `estimated`."""
+        return self._read(estimated(mean, low, high))
+
+    def interval(self, low: float, high: float, *, sign: bool = False) -> str:
+        """Both ends of an interval; see `interval`."""
+        return self._read(interval(low, high, sign=sign))
+
+    def measured(self, value: float, half: float | None, *, sign: bool = False) -> str:
+        """A value with half the width of its interval: `2.113 ± 0.035`; the value alone without one."""
+        if self.is_page and (half is None or not math.isfinite(half) or not math.isfinite(value)):
+            return figure(value, sign=sign)
+        return self._read(measured(value, half, sign=sign))
+
+    def value(self, value: float, half: float | None, *, sign: bool = False) -> str:
+        """The value alone, to two digits of half the width of the interval that stands beside it."""
+        if self.is_page:
+            return figure(value, half, sign=sign)
+        return measured(value, half, sign=sign).partition(" ± ")[0]
+
+    def _read(self, text: str) -> str:
+        return _in_groups(text) if self.is_page else text
+
+
+TERMINAL, PAGE = Style(is_page=False), Style(is_page=True)
+
+
+def figure(value: float | None, half: float | None = None, *, sign: bool = False) -> str:
+    """A number of a page: to two digits of its half width, or with three significant digits without one."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    places = _page_decimals(half, 2) if half else _page_decimals(value, PAGE_DIGITS)
+    return _grouped(value, places, sign=sign)
+
+
+def count(value: float) -> str:
+    """A count or a mean of counts on a page, to the unit."""
+    return _grouped(value, 0)
+
+
+def percent(share: float | None) -> str:
+    """A fraction in percent on a page, without the sign: to a hundredth at most."""
+    if share is None or not math.isfinite(share):
+        return MISSING
+    return _grouped(share * 100, min(_page_decimals(share * 100, PAGE_DIGITS), 2))
+
+
+def quantity(text: str) -> str:
+    """A value of a scenario, such as `40.3155ms`, with all its digits, and a space before the unit."""
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        return text
+    unit = _UNITS.get(found[2], found[2])
+    number = _in_groups(exact(float(found[1])))
+    return f"{number}{THIN}{unit}" if unit else number
+
+
+def tick_labels(values: Sequence[float]) -> list[str]:
+    """The numbers of an axis, all with the decimals that tell them apart."""
+    largest = max(map(abs, values), default=0.0)
+    places = next(
+        (n for n in range(PAGE_DECIMALS) if all(abs(v - round(v, n)) <= 1e-9 * largest for v in values)),
+        PAGE_DECIMALS,
+    )
+    return [_grouped(value, places) for value in values]
+
+
+def _page_decimals(value: float, digits: int) -> int:
+    """How many decimals show so many significant digits of a number after rounding; none for 0."""
+    if not value or not math.isfinite(value):
+        return 0
+    magnitude = int(f"{abs(value):.{digits - 1}e}".partition("e")[2])
+    return max(0, min(digits - 1 - magnitude, PAGE_DECIMALS))
+
+
+def _in_groups(text: str) -> str:
+    """A text with the whole parts of its long numbers in groups of three digits."""
+    return _WHOLE.sub(lambda found: f"{int(found[0]):,}".replace(",", THIN), text)
+
+
+def _grouped(value: float, places: int, *, sign: bool = False) -> str:
+    return _in_groups(fixed(value, places, sign=sign))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jinja2
 from markupsafe import Markup
@@ -17,10 +17,11 @@ from perhop.show.text import inline_markdown, markdown, printable
 from perhop.show.topology import draw_network
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from perhop.show.declared import Plot, Row
-    from perhop.show.sheet import Picture
+    from perhop.show.report import Report
+    from perhop.show.sheet import Drawing, Picture
     from perhop.show.table import Pivot
 
 
@@ -52,29 +53,6 @@ class HtmlTable:
 
 
 @dataclass(frozen=True, slots=True)
-class HtmlRecords:
-    """A table with one line for each record.
-
-    Attributes:
-        notes: What a reader should know of it, in Markdown.
-        marked: Lines that stand out.
-        states: The class of a cell, by its text.
-    """
-
-    title: str
-    heads: Sequence[str]
-    lines: Sequence[Sequence[str]]
-    notes: Sequence[str] = ()
-    marked: Collection[int] = ()
-    states: Mapping[str, str] = field(default_factory=dict)
-
-    @staticmethod
-    def of(title: str, records: Sequence[Mapping[str, str]], **more: Any) -> HtmlRecords:  # noqa: ANN401
-        """From records of the same keys."""
-        return HtmlRecords(title, list(records[0]), [list(one.values()) for one in records], **more)
-
-
-@dataclass(frozen=True, slots=True)
 class HtmlPlot:
     """A plot as SVG elements.
 
@@ -84,6 +62,7 @@ class HtmlPlot:
         picture: The same for a file.
     """
 
+    kind: ClassVar = "plot"
     title: str
     caption: str
     panels: Sequence[Markup]
@@ -94,10 +73,12 @@ class HtmlPlot:
 
 @dataclass(frozen=True, slots=True)
 class HtmlNetwork:
-    """The picture of a network, for a page and for a file."""
+    """The picture of a network, for a page, below its title if it has one, and for a file."""
 
+    kind: ClassVar = "network"
     svg: Markup
     picture: Picture
+    title: str = ""
 
 
 def html_table(grid: Pivot) -> HtmlTable:
@@ -129,10 +110,19 @@ def html_network(scenario: Mapping[str, Any], name: str) -> HtmlNetwork:
 
 def html_plot(plot: Plot, rows: Sequence[Row], name: str) -> HtmlPlot:
     """A declared plot, ready to be placed on a page and written to a file."""
-    drawn = drawing(plot, rows, name)
+    return html_drawing(drawing(plot, rows, name), plot.title, caption(plot, rows))
+
+
+def html_drawing(drawn: Drawing, title: str, text: str) -> HtmlPlot:
+    """A picture with its title and how to read it, ready to be placed on a page and written to a file."""
     # The SVG is ours: numbers, and labels that the drawing library escapes.
     panels, narrow = ([Markup(svg) for svg in svgs] for svgs in (drawn.panels, drawn.narrow))  # noqa: S704
-    return HtmlPlot(plot.title, caption(plot, rows), panels, narrow, drawn.columns, drawn.picture)
+    return HtmlPlot(title, text, panels, narrow, drawn.columns, drawn.picture)
+
+
+def as_page(report: Report) -> str:
+    """The page of a report."""
+    return render("report.html.j2", report=report)
 
 
 def render(template: str, **values: object) -> str:

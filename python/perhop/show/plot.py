@@ -6,7 +6,8 @@ The same rows give the same bytes: element ids are salted with a constant and no
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
@@ -24,10 +25,10 @@ from perhop.show.sheet import (
     Numbers,
     Picture,
     Sheet,
+    draw,
     styled,
     text_width,
     tick_texts,
-    to_svg,
 )
 from perhop.show.text import label
 
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from perhop.show.declared import Axis, Bound, Factor, Plot, Row
+    from perhop.show.sheet import Drawing
 
-__all__ = ["GRID", "INK", "MUTED", "SERIES", "Drawing", "Picture", "caption", "drawing", "figure"]
+__all__ = ["GRID", "INK", "MUTED", "SERIES", "Picture", "caption", "drawing", "figure"]
 
 DOTS_BASE, DOTS_LINE = 62.0, 17.0
 """Height of a plot of dots without its categories, and of each, which stand below each other."""
@@ -53,23 +55,6 @@ SHARED_FROM = 0.25
 """Panels share a scale if each then fills at least this part of it."""
 LEGEND_HANDLE, LEGEND_GAP = 24.0, 10.0
 ROTATION = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A declared plot, drawn.
-
-    Attributes:
-        picture: All panels, for files.
-        panels: Each panel as an SVG element, for a page.
-        narrow: The same for a phone, where the panels are too wide for one; empty where they are not.
-        columns: How many panels stand side by side where there is room.
-    """
-
-    picture: Picture
-    panels: Sequence[str]
-    narrow: Sequence[str]
-    columns: int
 
 
 def caption(plot: Plot, rows: Sequence[Row]) -> str:
@@ -89,9 +74,9 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
             if plot.is_curves
             else f"Error bars: {plot.interval} intervals."
         )
-    partial = next((row for row in found if row.is_partial), None)
-    if partial is not None:
-        parts.append(f"Such as {partial.runs} of {partial.of}: so many runs have a value.")
+    some = next((row for row in found if row.is_partial), None)
+    if some is not None:
+        parts.append(f"Such as {some.runs} of {some.of}: so many runs have a value.")
     if any(row.published is not None for row in found):
         parts.append("Hollow: published.")
     if plot.limits:
@@ -119,21 +104,12 @@ def drawing(plot: Plot, rows: Sequence[Row], study: str) -> Drawing:
     """Draw a plot, once for the file and the page, and once more for a phone if it is a single wide panel."""
     plot = _readable(plot, rows)
     panels = _panels(plot, rows)
-    title = _title(plot, study)
-    name = f"{study}-{plot.id}"
+    title, name = _title(plot, study), f"{study}-{plot.id}"
     alts = [
         plot.title if panel is None or plot.facet is None else f"{plot.title}, {plot.facet.text(panel)}"
         for panel in panels
     ]
-    with styled():
-        sheet = _sheet(plot, rows, panels, title=title, remark=caption(plot, rows))
-        picture = sheet.picture(name, title)
-        inline = sheet.inline(picture.svg, name, alts)
-        narrow: list[str] = []
-        if sheet.columns == 1:
-            slim = _sheet(plot, rows, panels, narrow=True)
-            narrow = slim.inline(to_svg(slim.figure), f"{name}-narrow", alts)
-    return Drawing(picture, inline, narrow, sheet.columns)
+    return draw(partial(_sheet, plot, rows, panels), name, (title, caption(plot, rows)), alts)
 
 
 def figure(plot: Plot, rows: Sequence[Row], study: str) -> Figure:

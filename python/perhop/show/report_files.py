@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.files.outputs import manifest, manifest_entry
 from perhop.files.swap import earlier_plots, replace_report
+from perhop.show.page import HtmlNetwork, HtmlPlot, as_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -14,35 +15,39 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from perhop.show.report import Report
     from perhop.show.sheet import Picture
 
 
 def write_report(
     out: Path,
-    page: str,
-    pictures: Iterable[Picture],
+    report: Report,
     samples: pl.DataFrame,
-    made_by: tuple[str, Sequence[Mapping[str, Any]]],
+    scenarios: Sequence[Mapping[str, Any]],
+    pictures: Sequence[Picture] | None = None,
 ) -> None:
     """A whole report, instead of the one that is there.
 
     Args:
         out: Where.
-        page: As HTML.
-        pictures: For `plots/`.
+        report: For the page; has an origin.
         samples: Every number of every run.
-        made_by: The command, and its scenarios with their seeds.
+        scenarios: What was simulated, with the seeds, for the manifest.
+        pictures: For `plots/`, in their order; unless given, those of the report.
 
     Raises:
         PerhopError: A file cannot be written; the directory then holds what it held before.
     """
+    assert report.origin is not None
+    if pictures is None:
+        pictures = [part.picture for part in report.parts if isinstance(part, HtmlPlot | HtmlNetwork)]
     files = picture_files(pictures)
-    command, scenarios = made_by
+    entries = [manifest_entry(one) for one in scenarios]
     content = {
         **files,
         "samples.parquet": parquet(samples),
-        "manifest.json": manifest(command, [manifest_entry(one) for one in scenarios], _names(files)),
-        "report.html": page,
+        "manifest.json": manifest(report.origin.command, entries, _names(files)),
+        "report.html": as_page(report),
     }
     replace_report(out, content, remove=earlier_plots(out))
 

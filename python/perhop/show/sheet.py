@@ -21,11 +21,11 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import Formatter
 
-from perhop.show.figures import tick_labels
+from perhop.show.numbers import tick_labels
 from perhop.show.text import label, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from matplotlib.axes import Axes
 
@@ -238,6 +238,44 @@ class Sheet:
             box = f"{x:g} {y:g} {self.cell_width:g} {self.cell_height:g}"
             out.append(_element(f"<defs>{defs}</defs>\n{group}", box, f"{name}-{index}", alt))
         return out
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture, drawn for a page and for files.
+
+    Attributes:
+        picture: All panels, for files.
+        panels: Each panel as an SVG element, for a page.
+        narrow: The same for a phone, where the panels are too wide for one; empty where they are not.
+        columns: How many panels stand side by side where there is room.
+    """
+
+    picture: Picture
+    panels: Sequence[str]
+    narrow: Sequence[str]
+    columns: int
+
+
+def draw(lay_out: Callable[..., Sheet], name: str, texts: tuple[str, str], alts: Sequence[str]) -> Drawing:
+    """Draw a picture once for its file and the page, and once more for a phone if it is one wide column.
+
+    Args:
+        lay_out: Gives a new sheet, with the keywords `title` and `remark` for the file, `narrow` for a phone.
+        name: Of the file.
+        texts: The title of the picture, and how to read it.
+        alts: What each panel shows, for readers who do not see it.
+    """
+    title, remark = texts
+    with styled():
+        sheet = lay_out(title=title, remark=remark)
+        picture = sheet.picture(name, title)
+        inline = sheet.inline(picture.svg, name, alts)
+        narrow: list[str] = []
+        if sheet.columns == 1:
+            slim = lay_out(narrow=True)
+            narrow = slim.inline(to_svg(slim.figure), f"{name}-narrow", alts)
+    return Drawing(picture, inline, narrow, sheet.columns)
 
 
 def _element(content: str, box: str, name: str, alt: str) -> str:

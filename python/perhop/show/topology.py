@@ -18,7 +18,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.plurals import counted
-from perhop.show.figures import quantity
+from perhop.show.numbers import quantity
 from perhop.show.sheet import (
     INK,
     MUTED,

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.plurals import counted
-from perhop.show.table import prose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,12 +49,6 @@ def sentences(failures: Sequence[Failure], names: Mapping[str, str] | None = Non
 
 def _name(failure: Failure, names: Mapping[str, str] | None) -> str:
     return (names or {}).get(failure.point.key) or failure.point.label
-
-
-def text(failures: Sequence[Failure], width: int | None, names: Mapping[str, str] | None = None) -> list[str]:
-    """Format the failed runs for a terminal of that width, after an empty line."""
-    found = sentences(failures, names)
-    return ["", *(prose(line, width) for line in found)] if found else []
 
 
 def page(failures: Sequence[Failure], names: Mapping[str, str] | None = None) -> list[str]:

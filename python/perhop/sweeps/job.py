@@ -62,8 +62,7 @@ class Swept:
 
     def text(self, width: int | None = None) -> str:
         """The sweep as plain text for a terminal of that width; None for no limit."""
-        said = to_text(self.plan, self.summaries, width, self.reached)
-        return "\n".join([said, *failing.text(self.failures, width)])
+        return to_text(self.plan, self.summaries, width, self.reached, self.failures)
 
     def json(self) -> str:
         """The sweep as JSON text."""

@@ -6,20 +6,20 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
 from matplotlib.ticker import MaxNLocator
 
 from perhop.scenario.quantities import NUMBER, UNIT, canonical
 from perhop.scenario.ranges import text_of
 from perhop.show.declared import Axis, Plot, Row
 from perhop.show.drawers import Drawers
-from perhop.show.figures import tick_labels
-from perhop.show.page import HtmlPlot, html_plot
+from perhop.show.numbers import tick_labels
+from perhop.show.page import HtmlPlot, html_drawing, html_plot
 from perhop.show.sheet import MARKS as SHAPES
-from perhop.show.sheet import SERIES, TEXT, Margins, Sheet, styled, text_width, tick_texts, to_svg
+from perhop.show.sheet import SERIES, TEXT, Margins, Sheet, draw, text_width, tick_texts
 from perhop.show.text import label
 from perhop.sweeps.summary import metric_names, short_names, shown_name, unit_of
 
@@ -315,25 +315,17 @@ def marks_plot(marks: Marks, name: str) -> HtmlPlot:
     """A panel for each factor."""
     title = shown_name(marks.metric)
     alts = [f"{title} over {panel.label}" for panel in marks.panels]
-    with styled():
-        sheet = _marks_sheet(marks, title=title, remark=_caption(marks))
-        picture = sheet.picture(name, title)
-        panels = sheet.inline(picture.svg, name, alts)
-        narrow: list[str] = []
-        if sheet.columns == 1:
-            slim = _marks_sheet(marks, narrow=True)
-            narrow = slim.inline(to_svg(slim.figure), f"{name}-narrow", alts)
-    inline, phone = ([Markup(svg) for svg in svgs] for svgs in (panels, narrow))  # noqa: S704 - our SVG
-    return HtmlPlot(title, _caption(marks), inline, phone, sheet.columns, picture)
+    text = _caption(marks)
+    return html_drawing(draw(partial(_marks_sheet, marks), name, (title, text), alts), title, text)
 
 
 def _caption(marks: Marks) -> str:
     parts = ["One mark for each point."]
     if any(one.low < one.high for one in marks.points):
         parts.append("Error bars: 95 % intervals.")
-    if partial := sum(one.partial for one in marks.points):
+    if hollow := sum(one.partial for one in marks.points):
         parts.append(
-            f"{partial} of {len(marks.points)} marks are hollow: of fewer runs, as the others have no value."
+            f"{hollow} of {len(marks.points)} marks are hollow: of fewer runs, as the others have no value."
         )
     return " ".join(parts)
 
@@ -383,8 +375,8 @@ def _marks_panel(axes: Axes, marks: Marks, panel: int, wide: float) -> None:
     dense = len(marks.points) > MOST_VECTORS
     for index, series in enumerate(marks.series[:MOST_SERIES]):
         own = [one for one in marks.points if one.series == index]
-        for partial in (False, True):
-            drawn = [one for one in own if one.partial is partial]
+        for hollow in (False, True):
+            drawn = [one for one in own if one.partial is hollow]
             if not drawn:
                 continue
             axes.errorbar(
@@ -393,7 +385,7 @@ def _marks_panel(axes: Axes, marks: Marks, panel: int, wide: float) -> None:
                 yerr=sides([(one.mean, one.low, one.high) for one in drawn]),
                 fmt=SHAPES[index],
                 markersize=1.5 if dense else 3.5,
-                markerfacecolor="white" if partial else SERIES[index],
+                markerfacecolor="white" if hollow else SERIES[index],
                 elinewidth=0.3 if dense else 0.9,
                 color=SERIES[index],
                 alpha=0.85,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from perhop.scenario.ranges import text_of
-from perhop.show.figures import MISSING, estimated
-from perhop.show.page import HtmlRecords, render
+from perhop.show.numbers import PAGE
+from perhop.show.report import Origin, Records, Report, Text
 from perhop.show.report_files import write_report
 from perhop.statistics.multiplicity import exceeds, family, first_runs
 from perhop.stores.sweeps import SweepStore
@@ -23,6 +23,7 @@ from perhop.sweeps.summary import (
     sample_frame,
     short_names,
     shown_name,
+    shown_text,
     summarize,
     unit_of,
 )
@@ -72,18 +73,19 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str, jobs: int = 
     details = [f"The first {MOST_IN_FULL} points are listed; `samples.parquet` has them all."] if long else []
     details += [*remarks(summaries), *precision(plan, swept.reached), *notes(summaries)]
     details += failing.page(swept.failures)
-    page = render(
-        "sweep.html.j2",
-        title=plan.title,
-        answers=answers(summaries),
-        lead=f"{lead(plan, summaries)}.",
-        first=None,
-        details=details,
-        tables=point_tables(summaries[:MOST_IN_FULL]),
-        plots=plots,
-        command=command,
+    report = Report(
+        plan.title,
+        [f"{lead(plan, summaries)}."],
+        [*plots, *point_tables(summaries[:MOST_IN_FULL]), *found_by(details)],
+        answers(summaries),
+        Origin(command, "every measure of every run"),
     )
-    write_report(out, page, [plot.picture for plot in plots], samples, (command, scenarios))
+    write_report(out, report, samples, scenarios)
+
+
+def found_by(details: Sequence[str]) -> list[Text]:
+    """The end of a page: how its numbers were found; nothing without details."""
+    return [Text(details, "How this was found")] if details else []
 
 
 def answers(summaries: Sequence[PointSummary]) -> list[str]:
@@ -147,21 +149,12 @@ def _where(summary: PointSummary, summaries: Sequence[PointSummary]) -> str:
     return ", ".join(f"{short[name]} {text_of(summary.point.factors[name])}" for name in varied)
 
 
-def metric_text(found: Estimate | None, metric: str) -> str:
-    """An estimate for a page, in the metric's unit, which the head names."""
-    if found is None:
-        return MISSING
-    factor = unit_of(metric).factor
-    ends = (None, None) if found.ci95 is None else (end * factor for end in found.ci95)
-    return estimated(found.mean * factor, *ends)
-
-
 def with_unit(found: Estimate | None, metric: str) -> str:
     """An estimate with its unit."""
-    return f"{f'{metric_text(found, metric)} {unit_of(metric).text}'.rstrip()}{of_runs(found)}"
+    return f"{f'{shown_text(found, metric, PAGE)} {unit_of(metric).text}'.rstrip()}{of_runs(found)}"
 
 
-def point_tables(summaries: Sequence[PointSummary]) -> list[HtmlRecords]:
+def point_tables(summaries: Sequence[PointSummary]) -> list[Records]:
     """One line for each point; what does not fit side by side has tables of its own, with names."""
     short = short_names(list(summaries[0].point.factors))
     metrics = metric_names(summaries)
@@ -173,7 +166,7 @@ def point_tables(summaries: Sequence[PointSummary]) -> list[HtmlRecords]:
 
     def cell(summary: PointSummary, metric: str) -> str:
         found = summary.estimates.get(metric)
-        return f"{metric_text(found, metric)}{of_runs(found)}"
+        return f"{shown_text(found, metric, PAGE)}{of_runs(found)}"
 
     return split_tables("Points", summaries, point, metrics, cell)
 
@@ -184,7 +177,7 @@ def split_tables(
     first: Callable[[Entry], Mapping[str, str]],
     metrics: Sequence[str],
     cell: Callable[[Entry, str], str],
-) -> list[HtmlRecords]:
+) -> list[Records]:
     """Tables of entries by metrics, each as wide as a page; the columns `first` stand in all of them."""
     lead_in = [first(entry) for entry in entries]
     columns = {metric: [cell(entry, metric) for entry in entries] for metric in metrics}
@@ -205,7 +198,7 @@ def split_tables(
             for place, line in enumerate(lead_in)
         ]
         named = ", ".join(dict.fromkeys(shown_name(metric).partition(",")[0] for metric in group))
-        tables.append(HtmlRecords.of(f"{title}: {named}" if len(groups) > 1 else title, lines))
+        tables.append(Records(f"{title}: {named}" if len(groups) > 1 else title, lines))
     return tables
 
 

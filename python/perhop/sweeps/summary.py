@@ -17,8 +17,9 @@ import polars as pl
 from perhop.measures import absent, catalog, finite_flows
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
-from perhop.show.numbers import exact, rounded, short, shown
-from perhop.show.table import MISSING, continued, prose, records
+from perhop.show.numbers import TERMINAL, exact, rounded, short
+from perhop.show.report import Records, Report, Text, as_text
+from perhop.show.table import MISSING
 from perhop.stores.companions import Gathered, meets
 from perhop.stores.metrics import engine_id, names_of
 from perhop.sweeps import failing
@@ -27,6 +28,8 @@ from perhop.sweeps.run import is_wide
 
 if TYPE_CHECKING:
     from perhop.scenario.ranges import Value
+    from perhop.show.numbers import Style
+    from perhop.show.report import Part
     from perhop.statistics.intervals import Estimate
     from perhop.statistics.observations import Observations
     from perhop.stores.sweeps import SweepStore
@@ -203,8 +206,8 @@ def shown_name(metric: str) -> str:
     return f"{text}, {unit.text}" if unit.text else text
 
 
-def tables(summaries: Sequence[PointSummary], width: int | None = MOST_COLUMNS) -> list[list[dict[str, str]]]:
-    """One line for each point; metrics that do not fit beside each other stand in tables of their own."""
+def lines_of(summaries: Sequence[PointSummary]) -> list[dict[str, str]]:
+    """One line for each point: its factors, the number of its runs where that differs, and every metric."""
     counts = {summary.runs for summary in summaries}
     short = short_names(list(summaries[0].point.factors))
     metrics = metric_names(summaries)
@@ -213,13 +216,18 @@ def tables(summaries: Sequence[PointSummary], width: int | None = MOST_COLUMNS) 
         line = {short[name]: text_of(value) for name, value in summary.point.factors.items()}
         if len(counts) > 1:
             line["runs"] = str(summary.runs)
-        line |= {shown_name(metric): _cell(summary.estimates.get(metric), metric) for metric in metrics}
-        lines.append(line)
-    return continued(lines, len(lines[0]) - len(metrics), width)
+        lines.append(
+            line | {shown_name(metric): _cell(summary.estimates.get(metric), metric) for metric in metrics}
+        )
+    return lines
 
 
 def to_text(
-    plan: Plan, summaries: Sequence[PointSummary], width: int | None, reached: Sequence[float | None] = ()
+    plan: Plan,
+    summaries: Sequence[PointSummary],
+    width: int | None,
+    reached: Sequence[float | None] = (),
+    failures: Sequence[Failure] = (),
 ) -> str:
     """The sweep as plain text for a terminal of that width; None for no limit.
 
@@ -228,16 +236,17 @@ def to_text(
         summaries: Of its points.
         width: Of the terminal.
         reached: See `precision`.
+        failures: The runs that failed.
     """
-    parts = [prose(plan.title, width), prose(lead(plan, summaries), width)]
-    for table in tables(summaries[:MOST_LINES], width):
-        parts += ["", *records(table, width)]
-    if len(summaries) > MOST_LINES:
-        rest = f"The first {MOST_LINES} of {len(summaries)} points; --out and --json give them all."
-        parts += ["", prose(rest, width)]
-    if said := [*remarks(summaries), *precision(plan, reached)]:
-        parts += ["", *(prose(text, width) for text in said)]
-    return "\n".join(parts)
+    lines = lines_of(summaries[:MOST_LINES])
+    parts: list[Part] = [Records("", lines, stem=len(lines[0]) - len(metric_names(summaries[:MOST_LINES])))]
+    rest = f"The first {MOST_LINES} of {len(summaries)} points; --out and --json give them all."
+    parts += [
+        Text([rest] if len(summaries) > MOST_LINES else []),
+        Text([*remarks(summaries), *precision(plan, reached)]),
+        Text(failing.sentences(failures)),
+    ]
+    return as_text(Report(plan.title, [lead(plan, summaries)], parts), width)
 
 
 def lead(plan: Plan, summaries: Sequence[PointSummary]) -> str:
@@ -336,11 +345,9 @@ def _is_open(found: Observations | None) -> bool:
     return found is not None and any(one is not None and one.count for one in found.distributions or ())
 
 
-def shown_text(found: Estimate | None, metric: str) -> str:
-    """An estimate in the unit in which readers see it."""
-    if found is None:
-        return MISSING
-    return shown(found, unit_of(metric).factor)
+def shown_text(found: Estimate | None, metric: str, style: Style = TERMINAL) -> str:
+    """An estimate in the unit in which readers see it, which the metric's shown name has."""
+    return MISSING if found is None else style.shown(found, unit_of(metric).factor)
 
 
 def to_json(

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from perhop.errors import ScenarioError
 from perhop.processes import interrupts
 from perhop.scenario.ranges import Value, text_of
-from perhop.show.table import continued, prose, records
+from perhop.show.report import Records, Report, Text, as_text, plain
+from perhop.show.table import continued
 from perhop.statistics.intervals import Estimate
 from perhop.statistics.judging import all_of
 from perhop.stores.metrics import engine_id
@@ -125,11 +126,10 @@ class Tuned:
 
     def text(self, width: int | None = None) -> str:
         """The winners as plain text for a terminal of that width; None for no limit."""
-        answers = [sentence.replace("**", "") for sentence in tune_answers.answers(self)]
-        parts = [prose(line, width) for line in (self.plan.title, *answers, *self.lead())]
-        for table in self.tables(width):
-            parts += ["", *records(table[:MOST_LINES], width)]
-        return "\n".join([*parts, *failing.text(self.failures, width, self.names)])
+        said = [*map(plain, tune_answers.answers(self)), *self.lead()]
+        tables = [Records("", table[:MOST_LINES]) for table in self.tables(width)]
+        failed = Text(failing.sentences(self.failures, self.names))
+        return as_text(Report(self.plan.title, said, [*tables, failed]), width)
 
     def lead(self) -> list[str]:
         """What was searched and how it was validated, in sentences."""

@@ -6,22 +6,24 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from markupsafe import Markup
 from matplotlib.ticker import MaxNLocator
 
 from perhop.scenario.ranges import text_of
 from perhop.show.drawers import Drawers
-from perhop.show.page import HtmlPlot, HtmlRecords, render
+from perhop.show.numbers import PAGE
+from perhop.show.page import HtmlPlot, html_drawing
+from perhop.show.report import Origin, Records, Report
 from perhop.show.report_files import write_report
-from perhop.show.sheet import LINE, MUTED, SERIES, Margins, Sheet, styled, text_width, tick_texts, to_svg
+from perhop.show.sheet import LINE, MUTED, SERIES, Margins, Sheet, draw, text_width, tick_texts
 from perhop.show.text import label
 from perhop.sweeps import failing, tune_answers
 from perhop.sweeps.pictures import sides
-from perhop.sweeps.report import metric_text, split_tables
-from perhop.sweeps.summary import short_names, shown_name, unit_of
+from perhop.sweeps.report import found_by, split_tables
+from perhop.sweeps.summary import short_names, shown_name, shown_text, unit_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from perhop.sweeps.tune import Trial, Tuned, Winner
 
 MOST_PAIRS = 6
+STATES = {"kept": "yes", "missed": "no"}
 
 
 def write_tuned(out: Path, tuned: Tuned, command: str, jobs: int = 1) -> None:
@@ -51,20 +54,19 @@ def write_tuned(out: Path, tuned: Tuned, command: str, jobs: int = 1) -> None:
         }
         for winner in tuned.front
     ]
-    tables = front_tables(tuned)
-    page = render(
-        "sweep.html.j2",
-        title=plan.title,
-        answers=tune_answers.answers(tuned),
-        lead=f"{tuned.lead()[0]}.",
-        first=best_table(tuned),
-        details=[*_details(tuned), *failing.page(tuned.failures, tuned.names)],
-        tables=tables,
-        plots=plots,
-        command=command,
+    report = Report(
+        plan.title,
+        [f"{tuned.lead()[0]}."],
+        [
+            *best_table(tuned),
+            *plots,
+            *front_tables(tuned),
+            *found_by([*_details(tuned), *failing.page(tuned.failures, tuned.names)]),
+        ],
+        tune_answers.answers(tuned),
+        Origin(command, "every measure of every run"),
     )
-    pictures = [plot.picture for plot in plots]
-    write_report(out, page, pictures, trial_frame(tuned.trials), (command, scenarios))
+    write_report(out, report, trial_frame(tuned.trials), scenarios)
 
 
 def _details(tuned: Tuned) -> list[str]:
@@ -82,35 +84,35 @@ def _details(tuned: Tuned) -> list[str]:
     )
 
 
-def best_table(tuned: Tuned) -> HtmlRecords | None:
-    """The row to take, beside what the scenario as it is gives; None where there is none, or a tie."""
+def best_table(tuned: Tuned) -> list[Records]:
+    """The row to take, beside what the scenario as it is gives; nothing where there is none, or a tie."""
     choice = tuned.choice
     if choice.best is None:
-        return None
+        return []
     best, as_it_is = tuned.front[choice.best], tuned.as_it_is
 
-    def row(name: str, fresh: str, now: str) -> tuple[str, ...]:
-        return (name, fresh) if as_it_is is None else (name, fresh, now)
+    def row(name: str, fresh: str, now: str) -> dict[str, str]:
+        cells = {f"trial {best.trial.number}": name, "set, or measured on fresh seeds": fresh}
+        return cells if as_it_is is None else {**cells, "as it is": now}
 
     def now(metric: str) -> str:
-        return "" if as_it_is is None else metric_text(as_it_is.estimates[metric], metric)
+        return "" if as_it_is is None else shown_text(as_it_is.estimates[metric], metric, PAGE)
 
     lines = [
         *(row(name, text_of(value), "") for name, value in best.trial.factors.items()),
         *(
-            row(shown_name(name), metric_text(best.fresh[name], name), now(name))
+            row(shown_name(name), shown_text(best.fresh[name], name, PAGE), now(name))
             for name in tuned.plan.metrics
         ),
     ]
     if tuned.plan.constraints:
         held = "" if as_it_is is None else tune_answers.KEPT[as_it_is.holds]
         lines.append(row("constraints", tune_answers.KEPT[best.holds], held))
-    heads = list(row(f"trial {best.trial.number}", "set, or measured on fresh seeds", "as it is"))
     title = "Recommended setting" if tuned.marked else "Best setting on fresh seeds, not recommended"
-    return HtmlRecords(title, heads, lines, states={"kept": "yes", "missed": "no"})
+    return [Records(title, lines, states=STATES)]
 
 
-def front_tables(tuned: Tuned) -> list[HtmlRecords]:
+def front_tables(tuned: Tuned) -> list[Records]:
     """One line for each trial of the front: its setting, what fresh seeds say, and what the search saw."""
     if len(tuned.front) < 2:
         return []
@@ -125,11 +127,11 @@ def front_tables(tuned: Tuned) -> list[HtmlRecords]:
         return line | ({"constraints": tune_answers.KEPT[winner.holds]} if plan.constraints else {})
 
     def fresh(winner: Winner, metric: str) -> str:
-        return metric_text(winner.fresh[metric], metric)
+        return shown_text(winner.fresh[metric], metric, PAGE)
 
     def searched(winner: Winner, metric: str) -> str:
         found = winner.trial.found[metric]
-        return metric_text(None if found is None else replace(found, ci95=None), metric)
+        return shown_text(None if found is None else replace(found, ci95=None), metric, PAGE)
 
     what = "The Pareto front" if len(goals) > 1 else "The best trials"
     seen = split_tables(f"{what} on search seeds (biased)", tuned.front, first, goals, searched)
@@ -137,8 +139,7 @@ def front_tables(tuned: Tuned) -> list[HtmlRecords]:
         *split_tables(f"{what} on fresh seeds", tuned.front, first, plan.metrics, fresh),
         *seen,
     ]
-    states = {"kept": "yes", "missed": "no"}
-    return [replace(table, marked=marked, states=states) for table in tables]
+    return [replace(table, marked=marked, states=STATES) for table in tables]
 
 
 def trial_frame(trials: Sequence[Trial]) -> pl.DataFrame:
@@ -189,14 +190,7 @@ def html_plots(tuned: Tuned, jobs: int = 1) -> list[HtmlPlot]:
 def _html_plot(tuned: Tuned, name: str, x: str, y: str) -> HtmlPlot:
     text = "Error bars: 95 % intervals on fresh seeds." if x else "The line is the best trial so far."
     title = _title(x, y)
-    with styled():
-        sheet = _sheet(tuned, x, y, title=title, remark=text)
-        picture = sheet.picture(name, title)
-        panels = [Markup(svg) for svg in sheet.inline(picture.svg, name, [title])]  # noqa: S704 - our SVG
-        slim = _sheet(tuned, x, y, narrow=True)
-        svgs = slim.inline(to_svg(slim.figure), f"{name}-narrow", [title])
-        narrow = [Markup(svg) for svg in svgs]  # noqa: S704 - our SVG
-    return HtmlPlot(title, text, panels, narrow, 1, picture)
+    return html_drawing(draw(partial(_sheet, tuned, x, y), name, (title, text), [title]), title, text)
 
 
 def _sheet(tuned: Tuned, x: str, y: str, *, title: str = "", remark: str = "", narrow: bool = False) -> Sheet:

@@ -14,7 +14,7 @@ from perhop.planning import objectives, words
 from perhop.real_packets import equivalence
 from perhop.routers import beside
 from perhop.scenario import quantities, ranges
-from perhop.show import figures
+from perhop.show import numbers
 from perhop.sweeps import tuning
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_every_printed_unit_is_read_as_its_own(printed: str) -> None:
 
 
 def test_what_figures_print_is_read() -> None:
-    for name, printed in figures._UNITS.items():
+    for name, printed in numbers._UNITS.items():
         assert quantities.canonical(printed) == name
 
 

@@ -10,9 +10,10 @@ import perhop
 from perhop import Scenario, _engine
 from perhop.measures import catalog
 from perhop.runs import quality
-from perhop.runs.page import drawn, run_page
+from perhop.runs.page import drawn, run_report
 from perhop.runs.summary import summarize, to_json
 from perhop.scenario import Flow, Link, Tcp, Web
+from perhop.show.page import as_page
 from perhop.stores import metrics
 from perhop.stores.outcomes import pack, unpack
 
@@ -218,7 +219,7 @@ def test_the_page_says_what_users_get_and_judges_no_profile_by_their_rate() -> N
     )
     result = perhop.run(scenario().replace('name = "web"', profile), runs=2)
     shown = summarize(result)
-    page = run_page(result, shown, "perhop run", *drawn(shown))
+    page = as_page(run_report(result, shown, "perhop run", *drawn(shown)))
     assert "<strong>web</strong> (web): page, mean" in page
     assert "<strong>calls</strong> (call): MOS 4.3" in page
     assert "Users: request-response" in page

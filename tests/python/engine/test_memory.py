@@ -319,13 +319,13 @@ def test_samples_are_held_once() -> None:
 SHOWN = """
 import json, re, sys
 from pathlib import Path
-from perhop.runs import report_files, simulate, summary
+from perhop.runs import page, simulate, summary
 def peak():
     return 1024 * int(re.search("VmHWM:\\s*([0-9]+) kB", Path("/proc/self/status").read_text())[1])
 def write(scenario, where):
     result = simulate.run(json.loads(scenario), runs=2, jobs=1)
     before = peak()
-    report_files.write_run(Path(where), result, summary.summarize(result), "a test")
+    page.write_run(Path(where), result, summary.summarize(result), "a test")
     return peak() - before
 few, many = json.loads(sys.stdin.read())
 write(few, sys.argv[1])  # loads what draws and writes

@@ -27,12 +27,11 @@ from perhop.errors import PerhopError
 from perhop.files import filesystem, swap
 from perhop.files.filesystem import FileSystem
 from perhop.files.swap import earlier_plots
-from perhop.runs import summary
-from perhop.runs.report_files import write_run
+from perhop.runs import pictures, summary
+from perhop.runs.page import write_run
 from perhop.show import numbers
 from perhop.show.declared import Axis
-from perhop.show.figures import count, estimate, estimated, figure, interval, percent, quantity, tick_labels
-from perhop.show.numbers import exact
+from perhop.show.numbers import PAGE, count, exact, figure, percent, quantity, tick_labels
 from perhop.show.plot import _sheet, caption, drawing
 from perhop.show.sheet import TEXT, styled
 from perhop.show.text import inline_markdown, label, markdown, printable
@@ -60,7 +59,7 @@ def test_the_waiting_time_distribution_is_the_mean_over_the_runs_and_ends_at_one
 
     # Green: 2 of 4 packets within 1 ms in one run, 1 of 1 in the other. Blue: none in the first run.
     runs = cast("list[Run]", [run((2, 2), (0,)), run((1,), (1, 0, 9))])
-    ((plot, rows),) = summary.waiting_times(runs)
+    ((plot, rows),) = pictures.waiting_times(runs)
     shares = {(*row.factors.values(),): row.mean for row in rows}
     assert shares == pytest.approx(
         {
@@ -197,17 +196,17 @@ def test_the_markdown_that_our_texts_use_is_rendered_and_all_else_escaped() -> N
         (figure(123456.7), "123\u202f457"),
         (figure(-0.00001, 0.5), "0.00"),
         (figure(-1.25, 0.085, sign=True), "−1.250"),
-        (estimate(0.0, 0.0, sign=True), "0 ± 0"),
-        (estimate(0.0, 0.15, sign=True), "0.00 ± 0.15"),
+        (PAGE.measured(0.0, 0.0, sign=True), "0 ± 0"),
+        (PAGE.measured(0.0, 0.15, sign=True), "0.00 ± 0.15"),
         (figure(math.nan), "–"),
         (figure(None), "–"),
-        (estimate(2.1134, 0.1049), "2.11 ± 0.10"),
-        (estimate(2.1134, 0.0349), "2.113 ± 0.035"),
-        (estimate(12345.0, 0.5, sign=True), "+12\u202f345 ± 0"),
-        (estimate(1234.6, 37.0), "1235 ± 37"),
-        (estimate(0.0, 0.0), "0 ± 0"),
-        (estimate(10 / 3, None), "3.33"),
-        (interval(-0.1111, 0.0929, sign=True), "−0.11 to +0.09"),
+        (PAGE.measured(2.1134, 0.1049), "2.11 ± 0.10"),
+        (PAGE.measured(2.1134, 0.0349), "2.113 ± 0.035"),
+        (PAGE.measured(12345.0, 0.5, sign=True), "+12\u202f345 ± 0"),
+        (PAGE.measured(1234.6, 37.0), "1235 ± 37"),
+        (PAGE.measured(0.0, 0.0), "0 ± 0"),
+        (PAGE.measured(10 / 3, None), "3.33"),
+        (PAGE.interval(-0.1111, 0.0929, sign=True), "−0.11 to +0.09"),
         (percent(1 / 3), "33.3"),
         (percent(None), "–"),
         (count(139059.4), "139\u202f059"),
@@ -242,8 +241,8 @@ def test_numbers_have_one_form(text: str, wanted: str) -> None:
     ],
 )
 def test_intervals_are_the_same_on_pages_and_in_terminals(mean: float, low: float, high: float) -> None:
-    assert estimated(mean, low, high) == numbers.estimated(mean, low, high)
-    assert estimated(1e5 * mean, 1e5 * low, 1e5 * high).replace("\u202f", "") == numbers.estimated(
+    assert PAGE.estimated(mean, low, high) == numbers.estimated(mean, low, high)
+    assert PAGE.estimated(1e5 * mean, 1e5 * low, 1e5 * high).replace("\u202f", "") == numbers.estimated(
         1e5 * mean, 1e5 * low, 1e5 * high
     )
 

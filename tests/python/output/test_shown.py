@@ -21,7 +21,8 @@ import perhop as package
 from perhop import PerhopError
 from perhop.runs import notebook, simulate
 from perhop.runs.page import drawn
-from perhop.runs.summary import summarize, windows_over_time
+from perhop.runs.pictures import windows_over_time
+from perhop.runs.summary import summarize
 from perhop.scenario import reading
 from perhop.show import limits
 from perhop.show.latex import escaped, latex_table

@@ -12,7 +12,7 @@ import pytest
 import perhop
 from perhop.measures import catalog, finite_flows
 from perhop.measures.finite_flows import FiniteFlows
-from perhop.runs import report_files
+from perhop.runs.page import write_run
 from perhop.runs.summary import summarize, to_json
 from perhop.stores import metrics
 
@@ -150,7 +150,7 @@ def test_little_s_law() -> None:
 def test_a_page_says_and_draws_how_long_flows_take(tmp_path: Path) -> None:
     result = perhop.run(SCENARIO, runs=2)
     shown = summarize(result)
-    report_files.write_run(tmp_path, result, shown, "a test")
+    write_run(tmp_path, result, shown, "a test")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "half of the flows complete within 12.0" in page
     assert (tmp_path / "plots" / "run-completion-times.svg").exists()

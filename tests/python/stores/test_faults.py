@@ -80,7 +80,7 @@ DRAWING = (
     ("studies.page", "html_network"),
     ("runs.page", "html_plot"),
     ("runs.page", "html_network"),
-    ("real_packets.page", "html_plot"),
+    ("show.page", "html_plot"),
     ("sweeps.report", "html_plots"),
     ("sweeps.tune_report", "html_plots"),
 )
