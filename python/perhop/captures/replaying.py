@@ -27,9 +27,8 @@ from perhop.runs import extent
 from perhop.runs.parallel import parallel_map
 from perhop.scenario import reading
 from perhop.scenario.base import plain
-from perhop.show.numbers import exact, measured, short
+from perhop.show.numbers import MISSING, exact, measured, short
 from perhop.show.report import Records, Report, Text, as_notebook, as_text
-from perhop.show.table import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -194,11 +194,11 @@ def to_json(result: LiveResult) -> str:
 
 def report_text(result: LiveResult, width: int | None = None) -> str:
     """How well the machine kept up, a line for each run, and what a reader should know."""
-    from perhop.show import table
+    from perhop.show.report import Records, Report, Text, as_text
 
     rows = [_row(report) for report in result.reports]
-    shown = table.records(rows, width, _LEFT_OUT_FIRST)
-    return "\n".join(["", *shown, "", *(table.prose(text, width) for text in remarks(result))])
+    table = Records("", rows, gives_way=_LEFT_OUT_FIRST)
+    return "\n" + as_text(Report("", [], [table, Text(remarks(result))]), width)
 
 
 _LEFT_OUT_FIRST = (

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from perhop.stores.outcomes import DirectoryStore
     from perhop.studies import reproduction, writer
     from perhop.studies.reproduction import Counts, StudyOutcome
-    from perhop.studies.study import Verdict
 
 
 def reproduce(
@@ -68,7 +67,9 @@ def reproduce(
     with interrupts.loading():
         from perhop.runs import extent
         from perhop.show import table
+        from perhop.show.report import as_text
         from perhop.studies import reproduction, writer
+        from perhop.studies.report import study_report
         from perhop.studies.selection import chosen
     wanted = chosen(names or (), everything=everything)
     most = max(study.default_runs for study in wanted) if runs is None else runs
@@ -92,7 +93,7 @@ def reproduce(
     interrupts.leaves(kept_runs)
 
     def show(outcome: StudyOutcome, pictures: Sequence[Path]) -> None:
-        _show(outcome, results.say, results.width)
+        results.say("\n" + as_text(study_report(outcome), results.width))
         if pictures:
             results.say("\n" + table.prose(f"plots: {', '.join(map(str, pictures))}", results.width))
 
@@ -161,108 +162,19 @@ def _store(out: Path) -> DirectoryStore:
         ) from None
 
 
-def _show(outcome: StudyOutcome, say: Callable[[str], None], width: int | None) -> None:
-    """A study's tables, notes and claims as text."""
-    from perhop.show import table
-
-    study = outcome.study
-    say("\n" + table.prose(f"{study.id}: {study.title}", width) + "\n" + table.prose(study.source, width))
-    for shown in study.tables:
-        grid = table.pivot(shown, outcome.rows)
-        if grid is not None:
-            say("\n" + table.as_text(grid, width))
-    if len(outcome.seeds) == 1:
-        say("\n1 run: no interval.")
-    elif study.single_run:
-        say(
-            "\n"
-            + table.prose("↓ ↑ The published single run is lower or higher than every run of ours.", width)
-        )
-    _show_remarks(outcome, say, width)
-    for title, verdicts in (
-        ("Predictions" if any(one.claim.why for one in outcome.claims) else "Claims", outcome.claims),
-        ("Findings of ours, not the paper's", outcome.findings),
-    ):
-        if verdicts:
-            say(f"\n{title}")
-        for verdict in verdicts:
-            _show_verdict(verdict, say, width)
-
-
-def _show_remarks(outcome: StudyOutcome, say: Callable[[str], None], width: int | None) -> None:
-    """How far the study's tables are from what is printed, and which printed numbers cannot be right."""
-    from perhop.show import table
-
-    for distance in outcome.distances:
-        say("\n" + table.prose(f"Distance to the {distance.text}.", width))
-    for note in outcome.study.notes:
-        if note.impossible:
-            say("\n" + table.prose(f"Cannot be right: {note.text}", width))
-
-
-def _show_verdict(verdict: Verdict, say: Callable[[str], None], width: int | None) -> None:
-    from perhop.show import table
-
-    state = verdict.state if verdict.claim.counted else f"{verdict.state} (not counted)"
-    say(table.prose(f"{state}: {verdict.claim.text}", width, "  ", "    "))
-    say(table.prose(verdict.judgement.evidence, width, "    "))
-    if verdict.others:
-        say(table.prose(verdict.by_others, width, "    "))
-    if verdict.claim.chose:
-        say(table.prose(f"Used to choose {verdict.claim.chose}.", width, "    "))
-    if verdict.claim.why:
-        say(table.prose(f"Expected because: {verdict.claim.why}", width, "    "))
-
-
 def _conclude(outcomes: Sequence[StudyOutcome], counts: Counts, results: Results) -> None:
-    """Print a line for each paper, what was left out, and where everything is: the report, and JSON."""
+    """Print what came of all claims, and where everything is: the report, and JSON."""
     from perhop import studies
-    from perhop.show import table
-    from perhop.statistics import judging, multiplicity
-    from perhop.studies import reproduction
+    from perhop.show.report import as_text
+    from perhop.studies.report import conclusion
 
-    say, width, out = results.say, results.width, results.out
-    assert out is not None
-    say("")
-    groups = reproduction.by_paper(outcomes)
-    any_left = any(group.not_counted for group in groups)
-    lines = [
-        {
-            "": group.title,
-            **{state: str(group.count(holds)) for holds, state in judging.STATES.items()},
-            **({"not counted": str(group.not_counted)} if any_left else {}),
-            "not run": str(group.not_run),
-        }
-        for group in groups
-    ]
-    for line in table.records(lines, width):
-        say(line)
-    if text := multiplicity.family(sum(len(outcome.counted) for outcome in outcomes), "claims"):
-        say("\n" + table.prose(text, width))
-    for holds in (False, None):
-        found = {
-            outcome.study.id: [verdict.claim.id for verdict in outcome.counted if verdict.holds is holds]
-            for outcome in outcomes
-        }
-        if any(found.values()):
-            say(f"\n{judging.STATES[holds]}")
-        for study, claims in found.items():
-            if claims:
-                say(table.prose(f"{study}: {', '.join(claims)}", width, "  ", "    "))
-    left = [study.id for study in studies.STUDIES.values() if study.extra and study.id not in _ids(outcomes)]
-    if left and len(outcomes) > 1:
-        say(
-            "\n"
-            + table.prose(f"Not run: {', '.join(left)}. `perhop reproduce --all` runs these, too.", width)
-        )
-    say("\n" + _counted(counts, out))
+    assert results.out is not None
+    extra = [study.id for study in studies.STUDIES.values() if study.extra]
+    said = conclusion(outcomes, extra, _counted(counts, results.out))
+    results.say("\n" + as_text(said, results.width))
     if results.json_path is not None and results.json_path != outputs.STDOUT:
-        say(f"results: {results.json_path}")
+        results.say(f"results: {results.json_path}")
     results.say_where("")
-
-
-def _ids(outcomes: Sequence[StudyOutcome]) -> set[str]:
-    return {outcome.study.id for outcome in outcomes}
 
 
 def _counted(counts: Counts, out: Path) -> str:

@@ -11,9 +11,8 @@ from perhop.measures import absent, catalog, finite_flows
 from perhop.planning.verdicts import BREAKS, HOLDS, STATES, corrected
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
-from perhop.show.numbers import exact, fixed, rounded, shown
+from perhop.show.numbers import MISSING, exact, fixed, rounded, shown
 from perhop.show.report import Code, Records, Report, Text, as_notebook, as_text
-from perhop.show.table import MISSING
 from perhop.statistics.intervals import MOST_RUNS
 from perhop.statistics.multiplicity import family, p_text
 from perhop.stores.metrics import engine_id

@@ -14,9 +14,8 @@ from perhop.real_packets.equivalence import VERDICTS, corrected, directions
 from perhop.real_packets.explain import otherwise
 from perhop.real_packets.pictures import plots
 from perhop.real_packets.report_json import to_json
-from perhop.show.numbers import PAGE, TERMINAL, exact, figure, short
+from perhop.show.numbers import MISSING, PAGE, TERMINAL, exact, figure, short
 from perhop.show.report import Origin, Records, Report, Text, as_text
-from perhop.show.table import MISSING
 from perhop.statistics.multiplicity import family, p_text
 
 if TYPE_CHECKING:

@@ -11,12 +11,11 @@ from perhop.measures import catalog, finite_flows
 from perhop.measures.run import COLORS, REVERSE
 from perhop.runs import frames, observing
 from perhop.runs.summary import numbers
-from perhop.show.numbers import PAGE, count, exact, percent
+from perhop.show.numbers import MISSING, PAGE, count, exact, percent
 from perhop.show.page import html_network, html_plot
 from perhop.show.readable import KEPT, end_names
 from perhop.show.report import Origin, Records, Report
 from perhop.show.report_files import write_report
-from perhop.show.table import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

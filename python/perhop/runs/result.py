@@ -135,11 +135,11 @@ class Result:
             PerhopError: A file cannot be written.
         """
         from perhop.files import outputs  # noqa: PLC0415
-        from perhop.runs import report_files, summary  # noqa: PLC0415 - pictures load matplotlib
+        from perhop.runs import page, summary  # noqa: PLC0415 - pictures load matplotlib
 
         place = outputs.claim_directory(folder)
         shown = summary.summarize(self, by_default=self.by_default)
-        report_files.write_run(place, self, shown, f"perhop rerun {place}")
+        page.write_run(place, self, shown, f"perhop rerun {place}")
 
     @property
     def plot(self) -> Plots:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from perhop.show.table import MISSING
+from perhop.show.numbers import MISSING
 from perhop.show.text import printable
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from perhop.show.table import MISSING
 from perhop.statistics.intervals import is_symmetric
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
     from perhop.statistics.intervals import Estimate
 
+MISSING = "–"
+"""In place of a number that is not known."""
 MOST_DECIMALS = 6
 MOST_DIGITS = 4
 PAGE_DECIMALS = 9

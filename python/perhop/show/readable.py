@@ -12,8 +12,8 @@ import polars as pl
 from perhop.measures import catalog, finite_flows
 from perhop.measures.run import COLORS
 from perhop.show.latex import latex_table
-from perhop.show.numbers import estimated, exact, short
-from perhop.show.table import MISSING, records
+from perhop.show.numbers import MISSING, estimated, exact, short
+from perhop.show.table import records
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

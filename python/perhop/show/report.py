@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from perhop import _engine
 from perhop.show.readable import html_table
+from perhop.show.table import as_text as grid_as_text
 from perhop.show.table import continued, prose, records
 from perhop.show.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from perhop.show.table import Pivot
 
 
 class Part(Protocol):
@@ -82,6 +85,23 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class Items:
+    """A list for a terminal: a sentence for each item, and further ones below it; nothing without items."""
+
+    kind: ClassVar = "items"
+    title: str
+    items: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table of a study for a terminal: published beside measured values."""
+
+    kind: ClassVar = "grid"
+    grid: Pivot
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """How to get a report again: the foot of its page.
 
@@ -139,6 +159,16 @@ def _blocks(part: Part, width: int | None) -> Iterator[str]:
             yield _paragraphs(part.paragraphs, width)
         case Code():
             yield "\n".join([part.title, *part.lines])
+        case Grid():
+            yield grid_as_text(part.grid, width)
+        case Items() if part.items:
+            yield "\n".join([part.title, *(line for item in part.items for line in _item(item, width))])
+
+
+def _item(sentences: Sequence[str], width: int | None) -> list[str]:
+    """An item of a list, indented; its further sentences more so."""
+    first, *rest = sentences
+    return [prose(first, width, "  ", "    "), *(prose(one, width, "    ") for one in rest)]
 
 
 def _paragraphs(paragraphs: Sequence[str], width: int | None) -> str:

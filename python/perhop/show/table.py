@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.show import declared
+from perhop.show.numbers import MISSING
 from perhop.statistics.intervals import is_symmetric
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 DERIVED = "†"
 LOWER, HIGHER = "↓", "↑"
 """A published value that is lower or higher than every single run."""
-MISSING = "–"
 CUT = "…"
 SIGNS = {True: "✓", False: "✗", None: "?"}
 """On which side of a table's bound a number is: at or above it, below it, or the interval contains it."""

@@ -17,9 +17,8 @@ import polars as pl
 from perhop.measures import absent, catalog, finite_flows
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
-from perhop.show.numbers import TERMINAL, exact, rounded, short
+from perhop.show.numbers import MISSING, TERMINAL, exact, rounded, short
 from perhop.show.report import Records, Report, Text, as_text
-from perhop.show.table import MISSING
 from perhop.stores.companions import Gathered, meets
 from perhop.stores.metrics import engine_id, names_of
 from perhop.sweeps import failing

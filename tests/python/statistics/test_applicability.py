@@ -15,7 +15,7 @@ import perhop as package
 from perhop import _engine
 from perhop.measures import catalog
 from perhop.runs.summary import summarize, to_json
-from perhop.show.table import MISSING
+from perhop.show.numbers import MISSING
 from perhop.stores.metrics import measure
 
 if TYPE_CHECKING:
