@@ -64,7 +64,7 @@ def refuse_shared(cls: type, root: type) -> None:
 
 
 def keep_defaults(cls: type) -> None:
-    """Where a class annotates an inherited parameter anew without a value, keep the inherited default."""
+    """Keep the inherited default of a parameter that a class annotates anew without a value."""
     inherited = {one.name: one for one in fields(cls)} if hasattr(cls, "__dataclass_fields__") else {}
     for name in inspect.get_annotations(cls):
         if name in inherited and name not in vars(cls):

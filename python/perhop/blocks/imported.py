@@ -129,7 +129,7 @@ _READ: dict[str, tuple[object, bytes]] = {}
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """Where a module comes from.
+    """The place that a module comes from.
 
     Attributes:
         origin: Its file; None where it has none, such as one of a notebook.
@@ -211,7 +211,7 @@ class _File:
 
 
 def _spec(name: str) -> ModuleSpec | None:
-    """How a module that is not loaded would be found; nothing is loaded for it."""
+    """Find a module that is not loaded, without loading it."""
     above, _, _ = name.rpartition(".")
     path = None
     if above:

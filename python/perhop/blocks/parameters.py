@@ -116,7 +116,7 @@ class ParameterError(PerhopError):
 
 
 def path_of(cls: type) -> str:
-    """How a scenario names a class: `module:Class`."""
+    """Return the name of a class in a scenario: `module:Class`."""
     return f"{cls.__module__}:{cls.__qualname__}"
 
 

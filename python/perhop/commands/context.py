@@ -1,4 +1,4 @@
-"""Where the results of a command go: a report's folder, JSON, tables as CSV, and text at the terminal."""
+"""Places of a command's results: a report's folder, JSON, tables as CSV, and text at the terminal."""
 
 from __future__ import annotations
 

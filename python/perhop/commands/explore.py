@@ -136,7 +136,7 @@ class Handler(SimpleHTTPRequestHandler):
     extensions_map = {**SimpleHTTPRequestHandler.extensions_map, **TYPES}  # noqa: RUF012 - as its base has it
 
     def end_headers(self) -> None:
-        """Adds that types are as they are said to be, and that an update of perhop is seen at once."""
+        """Add `nosniff` and `no-cache`, so that an updated page shows at once."""
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()

@@ -152,7 +152,7 @@ class Group:
 
     @property
     def keys(self) -> str:
-        """Of its flows in the scenario."""
+        """Return the keys of its flows in the scenario."""
         control = next((word for word in _words(self.name) if word in CONGESTION), None)
         tcp = f'transport = {{ tcp = "linux", congestion = "{control}" }} # packets of 1500 bytes\n'
         return self.kind.keys if control is None else self.kind.keys.replace(_TCP, tcp)
@@ -306,7 +306,7 @@ delay = "{delay}" # one way, without waiting: half of the round-trip time
 
 
 def _times(rate: str, groups: list[Group], up: str | None = None) -> str:
-    """How long a run and its warm-up last, with a comment where a burst at the start makes them longer."""
+    """Return the length of a run and its warm-up, with a comment where a first burst makes them longer."""
     burst_s = _burst_s(rate, groups, up)
     wanted = max(1, math.ceil(WARMUP_BURSTS * burst_s / WARMUP_S)) * WARMUP_S
     warmup = min(wanted, MOST_WARMUP_S)
@@ -326,7 +326,7 @@ warmup = "{warmup}s" # left out of all figures
 
 
 def _burst_s(rate: str, groups: list[Group], up: str | None = None) -> float:
-    """How long what users ask for at once when they start takes, with equal shares of the link."""
+    """Return how long the first requests of all users take together, with equal shares of the link."""
     burst_s = 0.0
     for group in groups:
         users = sum(other.count for other in groups if other.kind.ends == group.kind.ends)

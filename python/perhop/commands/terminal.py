@@ -128,7 +128,7 @@ Holm = Annotated[
 
 
 def width(*, wide: bool) -> int | None:
-    """For how many columns to lay text out: the terminal's, or those of `COLUMNS`; 80 in a pipe.
+    """Return for how many columns to lay text out: the terminal's, or those of `COLUMNS`; 80 in a pipe.
 
     Returns:
         None where there is no limit.
@@ -198,7 +198,7 @@ class Steps:
         note(f"{self._what}: {self._done} of {self._total} after {lasting(past)}{forecast}")
 
     def _forecast(self, past: float, done: float) -> float | None:
-        """How many seconds are left, if enough is known: one or two whole steps alone say too little."""
+        """Return how many seconds are left, if enough is known: one or two steps alone say too little."""
         if done <= 0 or (self._under_way == 0 and self._done < FEWEST_STEPS):
             return None
         return past * (self._total - done) / done
@@ -300,7 +300,7 @@ def _out(text: str) -> None:
 
 
 def out_bytes(data: bytes) -> None:
-    """For JSON, which is UTF-8 whatever the terminal reads; its strings have escapes of their own."""
+    """Write JSON, which is UTF-8 whatever the terminal reads; its strings have escapes of their own."""
     text = "\n".join(_CONTROL.sub(_json_escape, line) for line in data.decode().split("\n"))
     with _stdout():
         sys.stdout.flush()

@@ -32,7 +32,7 @@ class Cell:
 
 
 class Bench:
-    """Where a lab's scenarios are run."""
+    """The runs of a lab's scenarios."""
 
     def __init__(self, lab: Lab) -> None:
         """Nothing has run yet."""
@@ -41,7 +41,7 @@ class Bench:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Of all runs."""
+        """The seeds of all runs."""
         return tuple(range(1, self._lab.runs + 1))
 
     def scenario(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Literal["right", "wrong", "missing"]
 FACTORS = (1000.0, 1e6, 100.0, 8.0)
-"""By which answers are off whose unit is not the one that is asked for."""
+"""Factors of units: an answer that is wrong by one of them was given in another unit."""
 
 
 @dataclass(frozen=True, slots=True)

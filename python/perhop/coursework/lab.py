@@ -95,7 +95,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One of the answers to choose from; it is right if all its conditions hold."""
+    """An answer to choose; it is right if all its conditions hold."""
 
     text: str
     when: tuple[Condition, ...]

@@ -62,7 +62,7 @@ class FileSystem:
         return os.open(path, flags | _ALWAYS, 0o666)
 
     def write(self, file: int, data: memoryview) -> int:
-        """How many bytes were taken, perhaps fewer than there are."""
+        """Return how many bytes were taken, perhaps fewer than there are."""
         return os.write(file, data)
 
     def truncate(self, file: int, size: int) -> None:

@@ -1,4 +1,4 @@
-"""Where results go: places checked before the work begins, files that appear whole or not at all."""
+"""Places of results: checked before the work begins, and files that appear whole or not at all."""
 
 from __future__ import annotations
 

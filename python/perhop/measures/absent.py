@@ -43,7 +43,7 @@ def why(metric: str, runs: int, key: str = "`runs`") -> str:
 
 @functools.cache
 def _clauses() -> Mapping[tuple[str, str], str]:
-    """By the first and the last part of a metric, for which flows, links or users it has no value."""
+    """Clauses that say for which flows, links or users a metric has no value, by its first and last part."""
     found = {}
     for line in (line for lines in catalog.lines().values() for line in lines if line.metric):
         if (clause := _CLAUSE.search(line.description)) is not None:

@@ -31,7 +31,7 @@ Statistic: TypeAlias = Literal["mean", "sum", "share"]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How readers see values of a unit.
+    """The form in which readers see values of a unit.
 
     Attributes:
         symbol: In tables of a terminal.
@@ -68,7 +68,7 @@ SHOWN: Mapping[Unit, Shown] = {
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """How `perhop compare` holds a measure against real packets.
+    """The way in which `perhop compare` holds a measure against real packets.
 
     Attributes:
         id: Its name in the comparison's results.
@@ -81,7 +81,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How summary tables, sweeps and comparisons show a measure.
+    """The form in which summary tables, sweeps and comparisons show a measure.
 
     Attributes:
         label: What tables call it, without its unit.
@@ -345,7 +345,7 @@ def _share(of: Sequence[str], name: str, flows: Members) -> float:
 
 
 def _trials(of: Sequence[str], name: str, flows: Members) -> float:
-    """How many packets the share of a class is of."""
+    """The number of packets of which a class's share is."""
     return math.fsum(packets for _, packets in _shares(of, name, flows))
 
 
@@ -364,7 +364,7 @@ def _over_flows(entry: Measure) -> ClassMeasure:
 
 
 def _p99_transit(flows: Members) -> float:
-    """Of all packets of the class; without their histogram, the mean over its flows."""
+    """The percentile of all packets of the class; without their histogram, the mean over its flows."""
     if flows.transit is None:
         return _mean("one_way_delay_p99_s", flows)
     histogram = flows.transit
@@ -427,7 +427,7 @@ def _of_calls(
 
 
 def _slack(of: Callable[[str], list[float]], profiles: Sequence[float], warmup_s: float) -> list[float]:
-    """By how much the rate of each flow may be below its profile: rates are measured in whole packets.
+    """The shortfall from its profile that each flow may have, since rates are measured in whole packets.
 
     That is a packet over the active time. To the receiver of a flow that began after the warm-up, nothing
     comes during the first one-way delay.
@@ -577,7 +577,7 @@ RATINGS = frozenset({"r", "mos"})
 
 
 def per_loss(metric: str, codec: emodel.CodecName) -> float:
-    """By how much a rating of calls falls at most for each unit of the share of lost packets."""
+    """The steepest fall of a rating of calls with the share of lost packets."""
     scale = 1.0 if metric == "r" else emodel.SCORE_PER_RATING
     return scale * emodel.rating_per_loss(codec)
 
@@ -593,7 +593,7 @@ _PERCENTILE = re.compile(r"(?:_p|^p)([0-9]+)(?=_|$)")
 
 
 def percentile(metric: str) -> tuple[str, float] | None:
-    """Of what a measure is a percentile, and which: of `links.a.delay_p99_s`, (`links.a.delay_s`, 0.99)."""
+    """Split a percentile into its quantity and level: `links.a.delay_p99_s` is (`links.a.delay_s`, 0.99)."""
     place, dot, last = metric.rpartition(".")
     if last == "delay_variation_s":
         return f"{place}{dot}delay_s", 0.99

@@ -55,7 +55,7 @@ class Durations:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of durations."""
         return len(self.ended) + len(self.open)
 
     @property

@@ -86,7 +86,7 @@ def loss_impairment(lost: float, codec: CodecName = "g711-plc", *, burst_ratio: 
 
 
 def rating_per_loss(codec: CodecName) -> float:
-    """By how much R falls at most for each unit by which the fraction of lost packets rises: at no loss.
+    """The steepest fall of R with the fraction of lost packets, which is that at no loss.
 
     Args:
         codec: See `loss_impairment`.

@@ -18,7 +18,7 @@ SCORE = "score"
 
 
 def tuning_plan(plan: Plan) -> TuningPlan:
-    """The search of a plan: its trials use the seeds behind those of the verdicts, which are fresh to it."""
+    """The search of a plan. Trials use the seeds after those of the verdicts, which no trial sees."""
     search = plan.search
     assert search is not None
 

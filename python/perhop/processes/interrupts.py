@@ -131,7 +131,7 @@ def status() -> int:
 
 
 def leave_at_once() -> None:
-    """From now on Ctrl-C finds nothing that is worth ending in order."""
+    """Let Ctrl-C end the program at once from now on: nothing is left that is worth ending in order."""
     _State.leaving = True
 
 

@@ -1,4 +1,4 @@
-"""How much memory there is, and whether runs fit into it: better refused than ended by the system.
+"""Memory: how much there is, and whether runs fit into it; better refused than ended by the system.
 
 What flows and samples take is known before a run (`perhop._engine.memory`). Packets that wait or are on their
 way are not: `Guard` stops runs whose packets are about to take the last of it.
@@ -52,7 +52,7 @@ def free() -> Free | None:
 
 
 def fitting(scenario: str, runs: int, jobs: int | None, cores: int) -> tuple[int, int]:
-    """How many runs of a scenario may be simulated at a time, and how many bytes all runs then take.
+    """Return how many runs of a scenario may be simulated at a time, and how many bytes all runs then take.
 
     Args:
         scenario: Canonical JSON.

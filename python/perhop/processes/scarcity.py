@@ -30,7 +30,7 @@ _MARK = "PERHOP_SPARING"
 
 
 def limit() -> int | None:
-    """How many bytes of address space or data this process may have; None if that is ample or not known."""
+    """Return the bytes of address space or data that this process may have; None if ample or not known."""
     if sys.platform == "win32":
         return None
     import resource  # noqa: PLC0415 - Windows has none
@@ -53,7 +53,7 @@ def prepare() -> None:
 
 
 def _is_program() -> bool:
-    """This process was started with the words that it works on."""
+    """Return whether this process was started with the words that it works on."""
     words = sys.argv[1:]
     return sys.orig_argv[len(sys.orig_argv) - len(words) :] == words
 

@@ -275,5 +275,5 @@ def _compare_samples(then: pl.DataFrame, now: pl.DataFrame, differences: list[Di
 
 
 def version() -> str:
-    """Of this perhop."""
+    """Return the version of this perhop."""
     return _engine.version

@@ -74,12 +74,12 @@ class SetManifest:
 
     @property
     def scenarios(self) -> list[Checked]:
-        """All of them."""
+        """The scenarios, in the order of the manifest."""
         return [part.checked for part in self.parts]
 
     @property
     def runs(self) -> int:
-        """Of all scenarios together."""
+        """The runs of all scenarios together."""
         return sum(len(part.seeds) for part in self.parts)
 
 

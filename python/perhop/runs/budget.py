@@ -1,4 +1,4 @@
-"""How many runs a scenario gets where nobody says: as many as fit into a short wait, on a ladder of numbers.
+"""The number of runs where nobody says one: as many as fit into a short wait, on a ladder of numbers.
 
 What a run costs is counted in the events that the engine handles, not in seconds, so that the same command
 makes the same runs on every machine, whatever else this one does. An event takes 0.04 to 0.2 µs in the

@@ -293,7 +293,7 @@ class Columns:
         return unit, meaning if where is None else f"{where}: {_continued(meaning)}"
 
     def _named(self, table: str, column: str) -> Explained | None:
-        """Of a column that has a name of perhop's, or a key that perhop's name says the kind of."""
+        """Explain a column by a name of perhop's, or by a key whose kind such a name says."""
         *places, last = column.split(".")
         metric = _METRIC.search(column)
         if metric is not None and last in self._of_metrics[metric[1]]:
@@ -310,7 +310,7 @@ class Columns:
         return self._by_part(table, last)
 
     def _sections(self, table: str) -> Iterator[Section]:
-        """Where the names of a table's columns are looked up, one after another."""
+        """Return the places where the names of a table's columns are looked up, one after another."""
         if table in self._of_tables:
             yield self._of_tables[table]
         if table.startswith("scenarios-live"):
@@ -320,7 +320,7 @@ class Columns:
         yield from (_COMMON, _PLANNED, _REPLAYED)
 
     def _by_part(self, table: str, name: str) -> Explained | None:
-        """Of a column that has one color or one reason of what a table counts."""
+        """Explain a column of one color or one reason of what a table counts."""
         color, section = _BY_COLOR.fullmatch(name), self._of_tables.get(table, {})
         if color is not None and color[1] in section:
             unit, meaning = section[color[1]]

@@ -1,4 +1,4 @@
-"""How many runs, seeds and threads may be asked for."""
+"""The extent of work: how many runs, seeds and threads may be asked for."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def series_frame(run: Run) -> pl.DataFrame:
 
 
 def queue_frames(run: Run) -> list[pl.DataFrame]:
-    """For each link and quantity of its queue, a frame with one row for each probe sample."""
+    """Return a frame for each link and quantity of its queue, with one row for each probe sample."""
     series = run.raw["series"]
     frames = []
     for link, probes in series["links"].items():
@@ -180,7 +180,7 @@ APPLICATION_SCHEMA = {
 
 
 def application_frames(run: Run, key: Literal["samples", "open"] = "samples") -> list[pl.DataFrame]:
-    """For each group of users and quantity, a frame with one row for each sample, or for each open time."""
+    """Return a frame for each group of users and quantity, with a row for each sample, or each open time."""
     frames = []
     for users in run.raw.get("applications", ()):
         for quantity, values in users[key].items():

@@ -127,7 +127,7 @@ LOSSES = ("loss", "late_ratio", "policing_ratio", "link_loss")
 def beyond_rated(
     metric: str, members: Sequence[catalog.Members], transit: Waits, queues: Sequence[ObservedQueue]
 ) -> tuple[float, float]:
-    """By how much a class's rating as calls may be lower than the runs show: see `Observations`.
+    """The margin by which a class's rating as calls may be lower than the runs show; see `Observations`.
 
     Args:
         metric: Its name in sweeps; of another measure than a rating, it is nothing.
@@ -142,13 +142,13 @@ def beyond_rated(
 
 
 def unseen_loss(members: Sequence[catalog.Members], transit: Waits, queues: Sequence[ObservedQueue]) -> float:
-    """By how much a class may lose a larger share of its packets than the runs show; see `of_class`."""
+    """The margin by which a class may lose a larger share of its packets than the runs show; see `of_class`."""
     entries = [entry for entry in catalog.CLASS if entry.summary.metric in LOSSES]
     return above([of_class(entry, members, transit, queues) for entry in entries])
 
 
 def above(losses: Sequence[Observations]) -> float:
-    """By how much the sum of some shares may be above what the runs show."""
+    """The margin by which the sum of some shares may be above what the runs show."""
     found = [one.estimate for one in losses]
     return math.fsum(one.high - one.mean for one in found if one is not None)
 
@@ -226,7 +226,7 @@ def is_rare(flows: Sequence[float]) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def depths_of(scenario: str) -> Mapping[str, tuple[float, float]]:
-    """How much a queue holds before it drops, in packets and bytes, of links whose queues drop tails alone.
+    """Return the packets and bytes that a queue holds before it drops, for drop-tail queues alone.
 
     Args:
         scenario: Canonical JSON.
@@ -267,7 +267,7 @@ _LIMIT = re.compile(r"([0-9.]+)(p|B|kB|MB|GB)")
 
 
 def room(depths: Mapping[str, tuple[float, float]], link: Mapping[str, Any], seconds: float) -> float:
-    """How long a packet waits in the full queue of a link, in seconds; 0 where that is not known.
+    """Return the wait of a packet in the full queue of a link, in seconds; 0 where it is not known.
 
     Args:
         depths: See `depths_of`.

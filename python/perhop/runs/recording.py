@@ -245,7 +245,7 @@ def _write_table(
 
 
 class _Table:
-    """How records become rows."""
+    """A table that records become rows of."""
 
     def __init__(self, links: Iterable[str], groups: Sequence[Mapping[str, Any]]) -> None:
         fields, events, reasons = _engine.record_format()

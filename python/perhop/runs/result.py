@@ -84,13 +84,13 @@ class Result:
         return "\n".join(line if len(line) <= 200 else line[:199] + "…" for line in lines)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the network, and what `perhop run` prints."""
+        """Return HTML for notebooks: the network, and what `perhop run` prints."""
         from perhop.runs import notebook  # noqa: PLC0415 - for notebooks alone
 
         return notebook.of_result(self)
 
     def difference(self, other: Result, measure: str, *, of: str | None = None) -> Estimates:
-        """How much this result is above another one in a measure, paired by seed.
+        """Return how much this result is above another one in a measure, paired by seed.
 
         Args:
             other: A result of another scenario on the same seeds.
@@ -154,7 +154,7 @@ class Result:
     def to_latex(
         self, table: str = "classes", *, caption: str | None = None, label: str | None = None
     ) -> str:
-        """One of the tables that `perhop run` prints as LaTeX, for the package booktabs; all text is escaped.
+        """Return a table that `perhop run` prints as LaTeX, for the package booktabs; all text is escaped.
 
         Args:
             table: `classes`, `links`, `link-classes`, `populations`, or a model of applications: `web`.
@@ -210,7 +210,7 @@ class Result:
 
     @cached_property
     def delays(self) -> pl.DataFrame:
-        """How long packets waited, as a distribution function: one row for each run, link, class and bin.
+        """The distribution function of waiting times: one row for each run, link, class and bin.
 
         Columns: `seed`, `link`, `class` (`all`, and the classes of packets that the queue distinguishes),
         `delay_s` (upper edge of a bin, at most 3.1 % or 1 µs wide), `packets` in the bin and `share` of

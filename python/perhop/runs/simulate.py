@@ -145,7 +145,7 @@ class _Work:
 
 
 def _affordable(text: str, first: int, made: Sequence[Run], jobs: int | None) -> int:
-    """How many runs a scenario gets where nobody says, by those that are made."""
+    """Return how many runs a scenario gets where nobody says, by the cost of those that are made."""
     runs = budget.fitting([budget.cost(text, run.raw) for run in made], budget.EVENTS)
     for number in sorted(budget.LADDER, reverse=True):
         if len(made) < number <= runs and first + number - 1 <= MAX_SEED:

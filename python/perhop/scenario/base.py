@@ -56,13 +56,13 @@ class Table(metaclass=_Checked):
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     def __repr__(self) -> str:
-        """As it is written: what is left open is left out."""
+        """Return the table as it is written: what is left open is left out."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         shown = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
         return f"{type(self).__name__}({shown})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the keys; of a scenario the picture of its network, its links and its flows."""
+        """Return HTML for notebooks: the keys; of a scenario its network, links and flows."""
         # It reads scenarios, whose tables these are.
         return str(importlib.import_module("perhop.runs.notebook").of_table(self))
 

@@ -30,7 +30,7 @@ class Entries:
         self._known: dict[int, tuple[Sequence[Any], Mapping[str, int]]] = {}
 
     def of(self, entries: Sequence[Any]) -> Mapping[str, int]:
-        """Of a list: of equal names the first entry's, and a name before a number."""
+        """Return the index of each name in a list: of equal names the first, and a name before a number."""
         if id(entries) not in self._known:
             numbers = {str(index): index for index in range(len(entries))}
             named: dict[str, int] = {}
@@ -169,7 +169,7 @@ def _all_links(scenario: str, folder: Path | None) -> dict[str, Any] | None:
 
 
 def _names(table: object) -> Iterator[str]:
-    """By what names the entries of a table or list are called."""
+    """Yield the names by which the entries of a table or list are called."""
     if isinstance(table, Mapping):
         yield from table
     elif isinstance(table, list):

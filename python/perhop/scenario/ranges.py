@@ -23,7 +23,7 @@ COUNTED = frozenset({"p", "B"})
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From `low` to `high`, both included.
+    """A range from `low` to `high`, both included.
 
     Attributes:
         low: In `unit`.
@@ -41,7 +41,7 @@ class Range:
 
     @property
     def size(self) -> int | None:
-        """How many values it has; None of a range of fractions."""
+        """The number of values; None of a range of fractions."""
         return int(self.high) - int(self.low) + 1 if self.whole else None
 
     def at(self, part: float) -> Value:

@@ -66,7 +66,7 @@ class Estimate:
 
     @property
     def missing(self) -> int:
-        """How many runs have no value."""
+        """The number of runs without a value."""
         return 0 if self.of is None else self.of - self.runs
 
     @property
@@ -184,7 +184,7 @@ def half_width_of(observations: Sequence[float], runs: int) -> float:
 
 
 def runs_to_exclude(found: Estimate, bound: float) -> int | None:
-    """How many runs would give an interval that does not contain a bound, if value and spread stay.
+    """Return how many runs would give an interval that excludes a bound, if value and spread stay.
 
     The shorter side of the interval shrinks as t(0.975, n - 1) / sqrt(n); what the longer one has beyond it
     is due to skewness, and shrinks as 1 / n (Hall 1992). That of a share of which no run had an event is all

@@ -72,7 +72,7 @@ class Distribution:
 
     @classmethod
     def from_histogram(cls, histogram: Mapping[str, Any]) -> Self:
-        """Of a histogram of the engine.
+        """Make the distribution of a histogram of the engine.
 
         Args:
             histogram: `edges` (b + 1), `counts` (b, or b by color) and `longest` (b), the largest in a bin.
@@ -90,14 +90,14 @@ class Distribution:
 
     @classmethod
     def from_values(cls, values: ArrayLike) -> Self:
-        """Of single values, all finite."""
+        """Make the distribution of single values, all finite."""
         ordered = np.sort(np.asarray(values, dtype=np.float64))
         count = len(ordered)
         return cls(float(count), *_through_steps(ordered, np.arange(1, count + 1) / max(count, 1)))
 
     @classmethod
     def from_times(cls, ended: NDArray[np.float64], open_: NDArray[np.float64]) -> Self:
-        """Of times of which some had not ended when the run did, by the product limit (Kaplan & Meier 1958).
+        """Make the distribution of times, of which some had not ended (product limit, Kaplan & Meier 1958).
 
         It is estimated as long as each time carries the weight of at most one censored time beside its own.
 
@@ -250,7 +250,7 @@ class ObservedQueue:
 
     @cached_property
     def clustering(self) -> float:
-        """How much drops vary over runs, over what independent ones would; where few have any, waits."""
+        """The variance of drops over runs, relative to independent drops; of waits if few runs have drops."""
         if self.drops and sum(drops > 0 for drops in self.drops) >= min(FEW, len(self.drops)):
             return clustering_of(self.drops, self.arrivals)
         if self.rare_load:
@@ -259,7 +259,7 @@ class ObservedQueue:
 
     @cached_property
     def reserve(self) -> float:
-        """How many times as long as twice the longest wait a packet could have waited, at least 1."""
+        """The longest possible wait, in multiples of twice the longest one seen; at least 1."""
         if self.rare_load or len(self.drops) < FEW or self.longest_s <= 0:
             return 1.0
         return max(1.0, self.room_s / (2 * self.longest_s))
@@ -395,7 +395,7 @@ class Observations:
         return Estimate(value, ends, len(known), len(self.values))
 
     def _both_levels(self, below: float) -> tuple[Observations, Observations]:
-        """Of a difference of two percentiles: the upper one and the lower one."""
+        """Split the difference of two percentiles into the upper one and the lower one."""
         upper, lower = (
             tuple(
                 math.nan if one is None or not one.count else one.quantile(level)
@@ -409,7 +409,7 @@ class Observations:
         )
 
     def _own_percentile(self, level: float, known: Sequence[Distribution]) -> float:
-        """Of one run: what the run says itself, if it does."""
+        """The percentile of one run alone, if the run has it."""
         value = next((value for value in self.values if not math.isnan(value)), math.inf)
         return value if math.isfinite(value) or not known else known[0].quantile(level)
 
@@ -495,7 +495,7 @@ def _clustering(runs: Sequence[Distribution]) -> float:
 
 
 def _above(runs: Sequence[Distribution], whole: Distribution, level: float) -> list[tuple[float, float]]:
-    """Of each run, how many values are above a percentile of all, and how many there are."""
+    """Count for each run the values above a percentile of all runs together, and all its values."""
     value = whole.quantile(level)
     if math.isinf(value):
         return [(0.0, one.count) for one in runs]

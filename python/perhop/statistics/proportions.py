@@ -69,7 +69,7 @@ def difference(a: Estimate, b: Estimate, correlation: float = 0.0) -> tuple[floa
 
 
 def effective_trials(counts: Sequence[tuple[float, float]], share: float, clustering: float) -> float:
-    """As many independent trials say as much of the share as these runs do; infinite if they do not spread.
+    """The number of independent trials that say as much of the share as these runs; infinite without spread.
 
     They are no fewer than the runs (of unequal ones, than as many as weigh the same; Kish 1965): no runs
     spread more than those of which each has all of its trials with an event, or none.
@@ -123,7 +123,7 @@ def clustering_of(events: Sequence[float], trials: Sequence[float]) -> float:
 
 
 def _variance(counts: Sequence[tuple[float, float]], share: float, total: float) -> float:
-    """Of the share of all runs together, by the spread between runs: that of a ratio of two sums."""
+    """The variance of the share of all runs together, as that of a ratio of two sums."""
     runs = len(counts)
     squares = math.fsum((x - share * m) ** 2 for x, m in counts)
     return runs / (runs - 1) * squares / total**2

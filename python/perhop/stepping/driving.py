@@ -192,7 +192,7 @@ class DrivenQueue:
 
     @property
     def state(self) -> str:
-        """All of its state as text, for reading; its format may change."""
+        """The whole state as text, for reading; the format may change."""
         return self._block.state()
 
 
@@ -223,7 +223,7 @@ class DrivenMeter:
 
     @property
     def state(self) -> str:
-        """All of its state as text, for reading; its format may change."""
+        """The whole state as text, for reading; the format may change."""
         return self._block.state()
 
 
@@ -328,6 +328,6 @@ def _packet(packet: Packet | None, given: Mapping[str, Any]) -> Packet:
 
 
 def _fields(packet: Packet) -> tuple[int, str, int, int, int, int, int]:
-    """As the engine takes them."""
+    """Return a packet's fields as the engine takes them."""
     ecn = ECN.index(packet.ecn)
     return packet.size, packet.color, packet.dscp, ecn, packet.flow, packet.path, packet.contracted_bps

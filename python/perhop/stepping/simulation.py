@@ -50,7 +50,7 @@ class ByColor:
 
     @property
     def total(self) -> int:
-        """Of all colors."""
+        """The packets of all colors."""
         return self.green + self.yellow + self.red
 
 
@@ -110,7 +110,7 @@ class LinkState:
 
     @property
     def queueing_delay_s(self) -> float:
-        """How long the bytes that wait take at its rate, in s."""
+        """The time that the bytes that wait take at the link's rate, in s."""
         return self.queue.bytes * 8 / self.rate_bps
 
 
@@ -169,7 +169,7 @@ class StateSample:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """What was set during a run.
+    """A value that was set during a run.
 
     Attributes:
         time_s: When, in s.
@@ -202,7 +202,7 @@ class Snapshot:
         raise PerhopError("a snapshot cannot be pickled or copied; restore() takes it any number of times")
 
     def __repr__(self) -> str:
-        """Of which time it is."""
+        """Return which time the snapshot is of."""
         return f"Snapshot(now={self._stepper.now_ns / 1e9:g} s)"
 
 
@@ -319,7 +319,7 @@ class Simulation:
         raise PerhopError("a simulation cannot be pickled or copied; snapshot() and restore() copy its state")
 
     def __repr__(self) -> str:
-        """Where it is."""
+        """Return the time that the simulation has reached."""
         return f"Simulation(now={self.now:g} s of {self.end:g} s, seed={self.seed})"
 
     @property

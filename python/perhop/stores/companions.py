@@ -88,7 +88,7 @@ def _of_times_to_completion(raw: Mapping[str, Any]) -> Iterator[tuple[str, float
 
 
 def _of_times(measures: Mapping[str, Durations]) -> Iterator[tuple[str, float]]:
-    """Of means of times, whether they are too low; of percentiles, the distributions."""
+    """Companions of times: whether a mean is too low, and the distribution behind a percentile."""
     distributions: dict[str, Durations] = {}
     for metric, times in measures.items():
         if (found := catalog.percentile(metric)) is None:

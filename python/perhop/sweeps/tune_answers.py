@@ -260,7 +260,7 @@ def _why_absent(metrics: Iterable[str], runs: int, key: str = "`runs`") -> str:
 
 
 def _missed(constraints: Sequence[Constraint], trial: Trial) -> float:
-    """By how much all constraints together are missed, each over its bound."""
+    """The sum of the misses of all constraints, each relative to its bound."""
     return math.fsum(max(0.0, entry.violation(trial.found)) for entry in constraints)
 
 

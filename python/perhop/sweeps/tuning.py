@@ -129,7 +129,7 @@ class Constraint:
     text: str
 
     def violation(self, found: Mapping[str, Estimate | None]) -> float:
-        """By how much the mean misses the bound, over the bound; at most 0 where it is kept.
+        """The excess of the mean over the bound, relative to the bound; at most 0 where it is kept.
 
         Args:
             found: Estimates by metric; without one of this metric the violation is infinite.
