@@ -34,7 +34,7 @@ def small(tmp_path: Path) -> Path:
 
 
 def test_each_command_has_a_function_of_its_name() -> None:
-    """Those without a function print or write something that other names have."""
+    """Commands without a function print or write something that other names have."""
     beside = {
         "init",
         "import",
