@@ -31,7 +31,7 @@ napoleon_use_ivar = True
 nitpick_ignore_regex = [
     ("py:.*", r"(?!perhop\.(?!_engine)).*"),
     # What the unions of the builder call subclasses of `perhop.Aqm` and `perhop.Meter`.
-    ("py:class", r"perhop\.tables\.Python(Application|Aqm|Block|CongestionControl|Meter)"),
+    ("py:class", r"perhop\.scenario\.base\.Python(Application|Aqm|Block|CongestionControl|Meter)"),
 ]
 
 # Queues that are driven by hand and those of a simulation are both a `Queue`, each in its module.

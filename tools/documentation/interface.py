@@ -61,6 +61,7 @@ BESIDE = (
             "StateSample",
         )
     ),
+    "perhop.real_packets.laboratory.LiveReport",
 )
 """What public names take or return without being public themselves."""
 
