@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +13,10 @@ from perhop.commands import terminal
 from perhop.commands.context import Results
 from perhop.files import outputs
 from perhop.plurals import counted
+from perhop.processes import interrupts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 Store = Annotated[
     Path,
@@ -54,15 +56,18 @@ class KeptResults(Results):
         super().__init__(**asked)
         self.store = store
 
-    def conclude(self, result: Any, write: Callable[[Path], None]) -> None:  # noqa: ANN401
+    def conclude(self, result: Any, command: str, cores: int) -> None:  # noqa: ANN401
         """Write what was asked for, and print the result.
 
         Args:
-            result: Has `text(width)` and `json()`.
-            write: Writes the report into its folder.
+            result: Has `text(width)`, `json()` and `write(folder, command, jobs)`.
+            command: What to type for the same.
+            cores: How many cores draw.
         """
         if self.out is not None:
-            write(self.out)
+            with interrupts.deferred():
+                importlib.import_module("perhop.show.page")  # it loads matplotlib
+            result.write(self.out, command, cores)
         text = result.json() if self.in_json else ""
         self.write_json(text)
         self.say(result.text(self.width))

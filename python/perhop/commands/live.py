@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perhop.real_packets import laboratory, metrics
-    from perhop.real_packets.laboratory import LiveReport, LiveResult
+    from perhop.real_packets.laboratory import LiveResult
 
 INVALID = 3
 """Exit status of a command whose runs are invalid."""
@@ -79,8 +78,7 @@ def live(
       perhop live my.toml --metrics 127.0.0.1:9477
     """
     with interrupts.loading():
-        from perhop.real_packets import metrics
-        from perhop.runs import summary
+        from perhop.real_packets import machine, metrics
         from perhop.scenario import reading
     first, wanted = terminal.seeds(seed, 1 if runs is None else runs)
     checked = reading.read(scenario, real_packets=True)
@@ -99,11 +97,7 @@ def live(
         # The engine names the key; which file it is in is known here.
         raise PerhopError(f"{scenario}: {error}") from None
     interrupts.leaves("interrupted")
-    shown = replace(
-        summary.summarize(result, "on real packets", scenario.stem),
-        machine=[_row(report) for report in result.reports],
-        remarks=remarks(result),
-    )
+    shown = machine.summarized(result, scenario.stem)
     if out is not None:
         command = terminal.command(
             "live", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
@@ -111,9 +105,8 @@ def live(
         with interrupts.deferred():
             from perhop.runs import page
         page.write_run(out, result, shown, command)
-    results.write_json(to_json(result) if results.in_json else "")
-    results.say(shown.text(results.width))
-    results.say(report_text(result, results.width))
+    results.write_json(result.json() if results.in_json else "")
+    results.say(machine.text(result, shown, results.width))
     results.say_where()
     if not result.valid:
         raise typer.Exit(INVALID)
@@ -181,60 +174,3 @@ class _Printer:
             f"seed {seed}  {now:g} s  Mbit/s each: {', '.join(rates)};  {'; '.join(links)};  "
             f"late p50 {late['p50'] * 1e3:.3f} ms, p99 {late['p99'] * 1e3:.3f} ms"
         )
-
-
-def to_json(result: LiveResult) -> str:
-    """As `perhop run --json`, with the reports under `live`."""
-    from perhop.runs import summary
-
-    content = json.loads(summary.to_json(result))
-    content["live"] = [{"seed": report.seed, **report.findings} for report in result.reports]
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def report_text(result: LiveResult, width: int | None = None) -> str:
-    """How well the machine kept up, a line for each run, and what a reader should know."""
-    from perhop.show.report import Records, Report, Text, as_text
-
-    rows = [_row(report) for report in result.reports]
-    table = Records("", rows, gives_way=_LEFT_OUT_FIRST)
-    return "\n" + as_text(Report("", [], [table, Text(remarks(result))]), width)
-
-
-_LEFT_OUT_FIRST = (
-    "priority",
-    "CPU, us/p",
-    "late p50, ms",
-    "late p99.9, ms",
-    "packets",
-    "CPU, %",
-    "pause, ms",
-)
-
-
-def remarks(result: LiveResult) -> list[str]:
-    """What sent, what the kernel did otherwise, and which runs are invalid for what reason."""
-    findings = result.reports[0].findings
-    groups = [flow["name"] for flow in json.loads(result.scenario)["flows"]]
-    senders = ", ".join(f"{name}: {sender}" for name, sender in zip(groups, findings["senders"], strict=True))
-    lines = [f"Linux {findings['kernel']}; {senders}", *(f"Note: {note}." for note in findings["notes"])]
-    for report in result.reports:
-        lines += [f"INVALID, seed {report.seed}: {why}." for why in report.findings["invalid"]]
-    return lines
-
-
-def _row(report: LiveReport) -> dict[str, str]:
-    from perhop.show.numbers import measured
-
-    findings = report.findings
-    late = findings["late_s"]
-    return {
-        "seed": str(report.seed),
-        "run": "valid" if report.valid else "INVALID",
-        "packets": f"{report.packets:,}",
-        **{f"late {q}, ms": measured(late[q] * 1e3) for q in ("p50", "p99", "p99.9", "max")},
-        "pause, ms": measured(late["pause"] * 1e3),
-        "CPU, %": measured(100 * findings["cpu_s"] / findings["wall_s"]),
-        "CPU, us/p": measured(report.cpu_per_packet_s * 1e6),
-        "priority": "real-time" if findings["real_time"] else "normal",
-    }

@@ -92,13 +92,7 @@ def plan(
     command = terminal.command("plan", str(plan_file), *(["--holm"] if holm else []), **given)
     if lines_path is not None and done.lines is not None:
         outputs.write(lines_path, done.lines.text)
-
-    def write(where: Path) -> None:
-        with interrupts.deferred():
-            from perhop.planning import report
-        report.write_plan(where, done, command, cores)
-
-    results.conclude(done, write)
+    results.conclude(done, command, cores)
     results.say_counts(done.work)
     if lines_path is not None:
         terminal.note(f"{lines_path}: written")

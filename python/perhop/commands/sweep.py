@@ -58,12 +58,6 @@ def sweep(
     swept = job.run_sweep(planned, place, say=terminal.note, progress=terminal.progress)
     given = {"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci, "--out": out}
     command = terminal.command("sweep", str(sweep_file), **given)
-
-    def write(place: Path) -> None:
-        with interrupts.deferred():
-            from perhop.sweeps import report
-        report.write_sweep(place, swept, store, command, cores)
-
-    results.conclude(swept, write)
+    results.conclude(swept, command, cores)
     results.say_counts(swept.work)
     kept.end_with(swept.failures)

@@ -60,13 +60,7 @@ def tune(
     command = terminal.command("tune", str(tune_file), **given)
     winners = [winner.trial.point for winner in tuned.front if winner.trial.point is not None]
     terminal.warn(f"{tune_file}: a winner: {notice}" for notice in plan.notices(winners))
-
-    def write(place: Path) -> None:
-        with interrupts.deferred():
-            from perhop.sweeps import tune_report
-        tune_report.write_tuned(place, tuned, command, cores)
-
-    results.conclude(tuned, write)
+    results.conclude(tuned, command, cores)
     results.say_counts(tuned.work)
     if not tuned.front:
         raise typer.Exit(1)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perhop import routers
+from perhop.files import outputs
 from perhop.planning import growth
 from perhop.planning.document import exported
 from perhop.planning.searching import tuning_plan
@@ -26,6 +27,7 @@ from perhop.sweeps.tuning import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from perhop.planning.document import Plan
     from perhop.planning.growth import Bracket, Demand, State
@@ -157,6 +159,21 @@ class Planned:
         from perhop.planning.summary import to_json  # noqa: PLC0415
 
         return to_json(self)
+
+    def write(self, folder: Path, command: str = "perhop plan", jobs: int = 1) -> None:
+        """Write what `perhop plan --out` writes: a report that opens offline, pictures and samples.
+
+        Args:
+            folder: Where; an earlier report there is replaced as a whole.
+            command: The command that the report names as its origin.
+            jobs: How many cores draw.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        from perhop.planning import report  # noqa: PLC0415 - pictures load matplotlib
+
+        report.write_plan(outputs.claim_directory(folder), self, command, jobs)
 
     def _repr_html_(self) -> str:
         """The verdicts and limits for notebooks."""

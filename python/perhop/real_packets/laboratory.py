@@ -71,8 +71,20 @@ class LiveResult(result.Result):
 
     @property
     def valid(self) -> bool:
-        """Every run is."""
+        """Whether every run is valid."""
         return all(report.valid for report in self.reports)
+
+    def text(self, width: int | None = None) -> str:
+        """Return what `perhop live` prints, for text of that width; None for no limit."""
+        from perhop.real_packets import machine  # noqa: PLC0415 - it reads results
+
+        return machine.text(self, machine.summarized(self), width)
+
+    def json(self) -> str:
+        """Return what `perhop live --json` writes."""
+        from perhop.real_packets import machine  # noqa: PLC0415 - it reads results
+
+        return machine.to_json(self)
 
 
 def seconds(canonical: str) -> float:

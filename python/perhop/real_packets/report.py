@@ -126,6 +126,28 @@ class Compared:
         made = sum(len(one.live.runs) - len(one.valid) for one in self.comparisons)
         return made + sum(change.left_out for changes in self.changes for change in changes)
 
+    def text(self, width: int | None = None) -> str:
+        """Return what `perhop compare` prints, for text of that width; None for no limit."""
+        return text(self, width)
+
+    def json(self) -> str:
+        """Return what `perhop compare --json` writes."""
+        return to_json(self)
+
+    def write(self, folder: Path, command: str = "perhop compare") -> None:
+        """Write what `perhop compare --out` writes: a report that opens offline, pictures and samples.
+
+        Args:
+            folder: Where; an earlier report there is replaced as a whole.
+            command: The command that the report names as its origin.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        from perhop.files import outputs  # noqa: PLC0415 - for files alone
+
+        write(outputs.claim_directory(folder), self, command)
+
 
 def text(compared: Compared, width: int | None = None) -> str:
     """All of it as plain text for a terminal of that width; None for no limit."""

@@ -142,7 +142,7 @@ def beyond_rated(
 
 
 def unseen_loss(members: Sequence[catalog.Members], transit: Waits, queues: Sequence[ObservedQueue]) -> float:
-    """The margin by which a class may lose a larger share of its packets than the runs show; see `of_class`."""
+    """The margin by which a class may lose more of its packets than the runs show; see `of_class`."""
     entries = [entry for entry in catalog.CLASS if entry.summary.metric in LOSSES]
     return above([of_class(entry, members, transit, queues) for entry in entries])
 

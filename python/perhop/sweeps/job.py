@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
+from perhop.files import outputs
 from perhop.plurals import counted, counted_are
 from perhop.processes import interrupts
 from perhop.runs import extent
@@ -50,6 +51,7 @@ class Swept:
         counts: How many runs of each point count.
         work: What it cost.
         reached: With early stopping, how wide the intervals of each point are; see `perhop.sweeps.run.sweep`.
+        store: Where the runs are kept.
         failures: The runs that failed, in the order of the points and seeds; their points have no estimates.
     """
 
@@ -57,6 +59,7 @@ class Swept:
     counts: Sequence[int]
     summaries: Sequence[PointSummary]
     work: Counts
+    store: Path
     reached: Sequence[float | None] = ()
     failures: Sequence[Failure] = ()
 
@@ -67,6 +70,21 @@ class Swept:
     def json(self) -> str:
         """The sweep as JSON text."""
         return to_json(self.plan, self.summaries, self.failures, self.reached)
+
+    def write(self, folder: Path, command: str = "perhop sweep", jobs: int = 1) -> None:
+        """Write what `perhop sweep --out` writes: a report that opens offline, pictures and samples.
+
+        Args:
+            folder: Where; an earlier report there is replaced as a whole.
+            command: The command that the report names as its origin.
+            jobs: How many cores draw.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        from perhop.sweeps import report  # noqa: PLC0415 - pictures load matplotlib
+
+        report.write_sweep(outputs.claim_directory(folder), self, self.store, command, jobs)
 
 
 def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Swept:
@@ -90,7 +108,7 @@ def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progr
         store.sync()
         failures = failing.ordered(runner.failures, [point.key for point in plan.points])
         summaries = failing.without_estimates(summarize(plan, counts, store), failures)
-        return Swept(plan, counts, summaries, runner.counts, reached, failures)
+        return Swept(plan, counts, summaries, runner.counts, place.store, reached, failures)
 
 
 def planned(plan: Plan) -> str:

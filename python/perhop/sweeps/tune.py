@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perhop.errors import ScenarioError
+from perhop.files import outputs
 from perhop.processes import interrupts
 from perhop.scenario.ranges import Value, text_of
 from perhop.show.report import Records, Report, Text, as_text, plain
@@ -35,6 +36,8 @@ from perhop.sweeps.summary import MOST_COLUMNS, MOST_LINES, estimate_json, short
 from perhop.sweeps.tuning import literal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from perhop.statistics.observations import Observations
     from perhop.sweeps.plan import Point
     from perhop.sweeps.run import Failure, Progress
@@ -185,6 +188,21 @@ class Tuned:
             "failed": failing.as_json(self.failures),
         }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def write(self, folder: Path, command: str = "perhop tune", jobs: int = 1) -> None:
+        """Write what `perhop tune --out` writes: a report that opens offline, pictures and samples.
+
+        Args:
+            folder: Where; an earlier report there is replaced as a whole.
+            command: The command that the report names as its origin.
+            jobs: How many cores draw.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        from perhop.sweeps import tune_report  # noqa: PLC0415 - pictures load matplotlib
+
+        tune_report.write_tuned(outputs.claim_directory(folder), self, command, jobs)
 
     def _choice_json(self) -> dict[str, Any]:
         """Which trial to take, by numbers of trials and names of metrics."""
