@@ -34,9 +34,6 @@ nitpick_ignore_regex = [
     ("py:class", r"perhop\.scenario\.base\.Python(Application|Aqm|Block|CongestionControl|Meter)"),
 ]
 
-# Queues that are driven by hand and those of a simulation are both a `Queue`, each in its module.
-suppress_warnings = ["ref.python"]
-
 html_theme = "furo"
 html_title = "perhop"
 html_static_path = ["static"]
