@@ -67,7 +67,7 @@ def _try(wheel: Path, scratch: Path) -> int:
     print(
         f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB; with what it needs {size:.0f} MB, {took:.0f} s"
     )
-    subprocess.run([*install, f"{wheel}[store,tune]"], check=True, env=os.environ | environment)
+    subprocess.run([*install, f"{wheel}[tune]"], check=True, env=os.environ | environment)
     print(f"with the extras store and tune {_megabytes(scratch / 'venv') - others:.0f} MB")
 
     if shutil.which("cargo", path=environment["PATH"]):

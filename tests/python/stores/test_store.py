@@ -201,23 +201,25 @@ def test_a_torn_journal_is_mended_on_the_disk_or_read_as_it_is(tmp_path: Path) -
     path.write_bytes(torn)
 
     class Noting(FileSystem):
-        synced = 0
         full = True
 
+        def __init__(self) -> None:
+            self.synced: list[str] = []
+
         def sync(self, file: int) -> None:
-            self.synced += 1
+            self.synced.append(Path(f"/proc/self/fd/{file}").readlink().name)
             super().sync(file)
 
         def rename(self, old: Path, new: Path) -> None:
             if self.full:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            assert self.synced, "what replaces it is on the disk"
+            assert self.synced[-1] == old.name, "what replaces it is on the disk"
             super().rename(old, new)
 
     system = Noting()
     with replaced(system):
         for full in (True, False):
-            system.full, system.synced = full, 0
+            system.full = full
             store, said = opened(tmp_path)
             assert found_in(store) == "ab"
             assert len(said) == 1
@@ -228,6 +230,12 @@ def test_a_torn_journal_is_mended_on_the_disk_or_read_as_it_is(tmp_path: Path) -
 def test_a_journal_without_a_whole_run_goes(tmp_path: Path) -> None:
     (tmp_path / "x.journal").write_bytes(MAGIC + b"half")
     assert len(opened(tmp_path)[1]) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_that_was_begun_and_holds_nothing_goes(tmp_path: Path) -> None:
+    (tmp_path / "x.journal").write_bytes(MAGIC)
+    assert opened(tmp_path)[1] == []
     assert list(tmp_path.iterdir()) == []
 
 
