@@ -48,8 +48,8 @@ FAMILY = ("red", "RedFamily")
 FAMILY_DOC = "The keys that RED and its relatives share."
 FEWEST_SHARED = 5
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-WIDTH = 100
 LINE = 110
+WIDTH = LINE - 4  # of a docstring, which is indented
 
 
 def class_name(text: str) -> str:
@@ -134,7 +134,7 @@ class Builder:
         ]
         if "str" in members:  # Any text, so also the words that are named.
             members = [member for member in members if not member.startswith("Literal[")]
-        doc = textwrap.fill(schema.get("description", f"Any {name.lower()}."), WIDTH)
+        doc = textwrap.fill(schema.get("description", f"Any {name.lower()}."), WIDTH - 4)
         self.classes[name] = f'{_alias(name, members)}\n"""{doc}"""\n'
         if name not in BASES:
             self.exported.append(name)

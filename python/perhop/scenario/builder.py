@@ -142,23 +142,22 @@ class RedFamily(Table):
     """The keys that RED and its relatives share.
 
     Attributes:
-        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
-            of the link.
+        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate of the
+            link.
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
-        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
-            True.
-        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
-            (Floyd 2000). Default: False.
-        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7); with
-            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
-            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
-            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
-            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default: True.
+        gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all (Floyd
+            2000). Default: False.
+        ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section 5).
+            Above max, and where there is no room, it drops them all the same (section 7); with `"mark-above-
+            max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"` marks in both
+            places and drops no other packet early (Linux `nodrop`); `"mark-only-below-max"` drops all above
+            max. TCP flows are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
-        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
-            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
-            packets, as on Linux and most routers. Default: True.
+        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its size
+            (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all packets, as
+            on Linux and most routers. Default: True.
     """
 
     limit: str
@@ -174,14 +173,14 @@ class RedFamily(Table):
 class FatTree(Table):
     """A fat tree of switches with k ports (Al-Fares and others, 2008): 5k²/4 switches, k³/4 hosts.
 
-    Each of k pods has k/2 switches `podP-edgeE`, each joined to k/2 hosts `podP-edgeE-hostH` and to all
-    k/2 switches `podP-aggA`; the k²/4 switches `coreC` join the pods. The tiers are `aggregation`,
-    `edge` and `host`.
+    Each of k pods has k/2 switches `podP-edgeE`, each joined to k/2 hosts `podP-edgeE-hostH` and to all k/2
+    switches `podP-aggA`; the k²/4 switches `coreC` join the pods. The tiers are `aggregation`, `edge` and
+    `host`.
 
     Attributes:
         k: The ports of a switch: an even number.
-        hosts: Whether the hosts are nodes of the network, each with one link. Without them flows begin
-            at the switches `podP-edgeE`. Default: True.
+        hosts: Whether the hosts are nodes of the network, each with one link. Without them flows begin at the
+            switches `podP-edgeE`. Default: True.
     """
 
     k: int
@@ -192,16 +191,16 @@ class FatTree(Table):
 class Isp(Table):
     """A network like a provider's: `core` · (1 + `aggregation` · (1 + `edge`)) routers.
 
-    The routers `coreC` form a ring with chords at random. Each has `aggregation` routers `coreC-aggA`,
-    which are also joined to the next router of the ring, and each of these `edge` routers `coreC-aggA-
-    edgeE`. The tiers are `core`, `aggregation` and `edge`.
+    The routers `coreC` form a ring with chords at random. Each has `aggregation` routers `coreC-aggA`, which
+    are also joined to the next router of the ring, and each of these `edge` routers `coreC-aggA-edgeE`. The
+    tiers are `core`, `aggregation` and `edge`.
 
     Attributes:
         core: Routers of the core: at least 3.
         aggregation: Aggregation routers of each core router.
         edge: Edge routers of each aggregation router.
-        chords: Links between routers of the core that are not neighbors, drawn at random. Default: half
-            as many as these routers, as far as there are pairs.
+        chords: Links between routers of the core that are not neighbors, drawn at random. Default: half as
+            many as these routers, as far as there are pairs.
         seed: The seed of that draw: it is part of the network, the same in all runs. Default: 0.
     """
 
@@ -216,21 +215,21 @@ class Isp(Table):
 class Graph(Table):
     """A graph of routers: a file in GraphML, as the Internet Topology Zoo has them, or a list of links.
 
-    Of a file it takes the `label` of each node (its `id`, if it has none; several nodes of one label
-    become `LABEL (ID)`) and, of each edge, `LinkSpeedRaw` as the rate in bit/s. Edges that join a node
-    to itself, and nodes without edges, are left out; a directed edge is the other direction of one
-    between the same two nodes, if there is one. A notice counts all of them. Links between the same two
-    routers are `A--B`, `A--B 2` and so on.
+    Of a file it takes the `label` of each node (its `id`, if it has none; several nodes of one label become
+    `LABEL (ID)`) and, of each edge, `LinkSpeedRaw` as the rate in bit/s. Edges that join a node to itself,
+    and nodes without edges, are left out; a directed edge is the other direction of one between the same two
+    nodes, if there is one. A notice counts all of them. Links between the same two routers are `A--B`, `A--B
+    2` and so on.
 
     Attributes:
         file: A file in GraphML. Its name is relative to the scenario's folder.
         distances: Takes the delay of each link of the file from the distance of its nodes (`Longitude`,
-            `Latitude`), at two thirds of the speed of light. A link whose nodes have no position keeps
-            that of `link`.
+            `Latitude`), at two thirds of the speed of light. A link whose nodes have no position keeps that
+            of `link`.
         same_rates: Gives each link of the file the rate of `link`, whatever the file says.
         name: What a graph that is given as `links` is called: the file it is from.
-        links: The links, in place of a file: each is a list of two routers and, if they differ from
-            `link`, its rate and delay, such as `["Vienna", "Graz", "10Gbps", "1ms"]`.
+        links: The links, in place of a file: each is a list of two routers and, if they differ from `link`,
+            its rate and delay, such as `["Vienna", "Graz", "10Gbps", "1ms"]`.
     """
 
     file: str | None = None
@@ -273,13 +272,12 @@ class RioThree(RedFamily):
 
     Attributes:
         in_: `min/max/max_p` for IN (green) packets, against the average of IN packets.
-        out_in: `min/max/max_p` for OUT-IN (yellow) packets, against the average that `out-in-average`
-            names.
+        out_in: `min/max/max_p` for OUT-IN (yellow) packets, against the average that `out-in-average` names.
         out_out: `min/max/max_p` for OUT-OUT (red) packets, against the average of all packets.
         averages: Which arrivals update which average. For the average of IN and OUT-IN packets, OUT-IN
             arrivals are of its own class. Default: "every-arrival".
-        out_in_average: Which packets count in the average queue length that the test of OUT-IN packets
-            uses. Default: "all".
+        out_in_average: Which packets count in the average queue length that the test of OUT-IN packets uses.
+            Default: "all".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio-three")
@@ -303,8 +301,8 @@ class InverseRate(RedFamily):
         in_: `min/max/max_p` for IN packets, against the average of IN packets.
         total: `min/max/max_p` for OUT packets, against the average of all packets; max_p is used by the
             reading `scale` only.
-        k: The k of equation 9: the smaller it is, the closer p is to being inversely proportional to
-            the rate. Default: 4.0.
+        k: The k of equation 9: the smaller it is, the closer p is to being inversely proportional to the
+            rate. Default: 4.0.
         m: The m of equation 9: a flow without a profile has p = 1/m. Default: 2.0.
         r_min: The `r_min` of equation 9. Default: "100kbps".
         reading: How RED uses the probability of equation 9. Default: "max-p".
@@ -337,16 +335,16 @@ class Abe(RedFamily):
         target: The target ratio of green to blue losses (`alpha_t`, of the order of the square of the
             throughput ratio beta). Default: 9.0.
         alpha: The initial alpha. Default: `target`.
-        alpha_on: Which of RED's two probabilities alpha multiplies: the final one, after drops are
-            spread evenly, or the initial one, before. Default: "final".
+        alpha_on: Which of RED's two probabilities alpha multiplies: the final one, after drops are spread
+            evenly, or the initial one, before. Default: "final".
         spread: Spread drops evenly, as RED does; otherwise each packet is dropped with the initial
             probability, independently of the others (requires `wait = false`). Default: True.
         law: How alpha is adapted. Default: "published".
         interval: How often alpha is adapted. Default: "1s".
         gain: Weight of the newest interval in the moving averages of the two loss ratios; with 1 each
             interval counts by itself. Default: 0.1.
-        green_most: The highest probability with which RED drops a green packet below max. As published
-            it is 1, and green is cut off while alpha p is near 1. Default: 1.0.
+        green_most: The highest probability with which RED drops a green packet below max. As published it is
+            1, and green is cut off while alpha p is near 1. Default: 1.0.
         losses: Which losses are measured. Default: "all".
         root: For the law `integral`: the higher the root, the slower alpha changes. Default: 10.
         largest: The maximum of alpha; its minimum is 1. Default: 100.0.
@@ -378,9 +376,8 @@ class Dwred(RedFamily):
     Source: Bouras & Sevasti, section 4 (a reproduced paper's, 2003).
 
     Attributes:
-        out: `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout.
-            The queue must lie on a path that has a `control` and TCP flows; otherwise it would get no
-            message.
+        out: `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout. The
+            queue must lie on a path that has a `control` and TCP flows; otherwise it would get no message.
         share: `min_th` as a share of `max_th`, which is the sum of the windows. Default: 0.15.
         least: `max_th` is at least this many packets, however small the windows. Default: 1.0.
         green: What happens to green packets. Default: "overflow".
@@ -401,8 +398,8 @@ class DropTail(Table):
     Source: RFC 2309, section 2; RFC 7567, section 1 (classic, 1998); `pfifo` in Linux since 2.2.
 
     Attributes:
-        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
-            of the link.
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the
+            link.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "drop-tail")
@@ -416,29 +413,28 @@ class Red(RedFamily):
 
     `RedFamily` has further keys.
 
-    Source: Floyd & Jacobson 1993, figure 2; Floyd, Gummadi & Shenker 2001 (classic, 1993); `red` in
-    Linux since 2.2.
+    Source: Floyd & Jacobson 1993, figure 2; Floyd, Gummadi & Shenker 2001 (classic, 1993); `red` in Linux
+    since 2.2.
 
     Attributes:
-        thresholds: `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`). Required,
-            unless `target-delay` is given.
-        spare_short_queue: Drop early only if more than one packet waits, whatever the average, as
-            ns-2's `Queue/RED` does (`qlen > 1`). With a shorter queue the spacing of drops is reset, as
-            below min. A full queue still drops. `false` is the algorithm of Floyd & Jacobson. Default:
+        thresholds: `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`). Required, unless
+            `target-delay` is given.
+        spare_short_queue: Drop early only if more than one packet waits, whatever the average, as ns-2's
+            `Queue/RED` does (`qlen > 1`). With a shorter queue the spacing of drops is reset, as below min. A
+            full queue still drops. `false` is the algorithm of Floyd & Jacobson. Default: False.
+        adaptive: Adaptive RED (Floyd, Gummadi & Shenker 2001): move max_p so that the average stays in the
+            middle of the thresholds' range, from 40 % to 60 % of it. The paper also sets `gentle`. Default:
             False.
-        adaptive: Adaptive RED (Floyd, Gummadi & Shenker 2001): move max_p so that the average stays in
-            the middle of the thresholds' range, from 40 % to 60 % of it. The paper also sets `gentle`.
-            Default: False.
         adapt_interval: With `adaptive`: how often max_p is adapted (interval). Default: "500ms".
-        adapt_increment: With `adaptive`: by how much max_p rises, or by a quarter of it, if that is
-            less (alpha). Default: 0.01.
+        adapt_increment: With `adaptive`: by how much max_p rises, or by a quarter of it, if that is less
+            (alpha). Default: 0.01.
         adapt_factor: With `adaptive`: max_p falls to this share of it (beta). Default: 0.9.
         adapt_least: With `adaptive`: max_p does not fall further once it is below this. Default: 0.01.
         adapt_most: With `adaptive`: max_p does not rise further once it is above this. Default: 0.5.
-        target_delay: In place of `thresholds` and `weight`: choose them for this queueing delay, as the
-            paper does by default with 5ms. min is half of the delay in mean packets at the link's rate,
-            and at least 5; max is 3 min, and `max_p` begins at 0.1; the weight is 1 - exp(-1/C), with C
-            mean packets a second.
+        target_delay: In place of `thresholds` and `weight`: choose them for this queueing delay, as the paper
+            does by default with 5ms. min is half of the delay in mean packets at the link's rate, and at
+            least 5; max is 3 min, and `max_p` begins at 0.1; the weight is 1 - exp(-1/C), with C mean packets
+            a second.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "red")
@@ -464,8 +460,8 @@ class Rio(RedFamily):
 
     Attributes:
         in_: `min/max/max_p` for IN packets, against the average of IN packets.
-        total: `min/max/max_p` for OUT packets, against the average of all packets (coupled) or of OUT
-            packets (decoupled).
+        total: `min/max/max_p` for OUT packets, against the average of all packets (coupled) or of OUT packets
+            (decoupled).
         coupling: Which average queue length the test of OUT packets uses. Default: "coupled".
         averages: Which arrivals update which average. Default: "every-arrival".
     """
@@ -540,13 +536,13 @@ class Match(Table):
 
     Attributes:
         path: The label-switched path of the packets, by name. Acknowledgements on the path match, too.
-        dscp: The codepoint of the packets, or a list of codepoints of which they carry one. A marker
-            writes a different codepoint for each color, so a queue for marked flows lists all of them:
-            `["AF11", "AF12", "AF13"]`.
-        precedence: The IP precedence of the packets, the three highest bits of the codepoint, or a list
-            of precedences (RFC 791; RFC 2474, section 4.2.2).
-        traffic_class: The MPLS traffic class of the packets (RFC 5462, the former EXP bits), or a list
-            of them. Only packets on a label-switched path have one: as routers write it by default, the
+        dscp: The codepoint of the packets, or a list of codepoints of which they carry one. A marker writes a
+            different codepoint for each color, so a queue for marked flows lists all of them: `["AF11",
+            "AF12", "AF13"]`.
+        precedence: The IP precedence of the packets, the three highest bits of the codepoint, or a list of
+            precedences (RFC 791; RFC 2474, section 4.2.2).
+        traffic_class: The MPLS traffic class of the packets (RFC 5462, the former EXP bits), or a list of
+            them. Only packets on a label-switched path have one: as routers write it by default, the
             precedence of the packet.
         service: The Asymmetric Best-Effort service of the packets.
         color: The color of the packets.
@@ -567,13 +563,12 @@ class DropProfile(Table):
     """How the packets of a queue that match are dropped.
 
     Attributes:
-        match: Which packets it is for, if no earlier profile is. Default: all others; only the last one
-            may be for them.
+        match: Which packets it is for, if no earlier profile is. Default: all others; only the last one may
+            be for them.
         curve: The drop curve of these packets. Default: they are dropped on overflow only.
         limit: These packets are dropped when the whole queue holds this much, as `limit` of the queue.
             Default: the queue's limit.
-        ecn: Which of these packets are marked in place of being dropped. Default: as the queue's `ecn`
-            says.
+        ecn: Which of these packets are marked in place of being dropped. Default: as the queue's `ecn` says.
     """
 
     match: Match | None = None
@@ -591,15 +586,15 @@ class Wred(RedFamily):
     Source: Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5 (classic, 1998).
 
     Attributes:
-        green: The drop curve of green packets: `min/max/max_p`, or points such as `interpolate 30/0,
-            60/0.1, 90/0.5`. Default: they are dropped on overflow only.
+        green: The drop curve of green packets: `min/max/max_p`, or points such as `interpolate 30/0, 60/0.1,
+            90/0.5`. Default: they are dropped on overflow only.
         yellow: The drop curve of yellow packets. Default: they are dropped on overflow only.
         red: The drop curve of red packets. Default: that of yellow packets.
         profiles: Curves, limits and ECN modes by codepoint, precedence or color. The first profile that
             matches a packet acts; packets that none matches have the curve of their color.
-        drop_at: Which packet is judged: the one that arrives, or the one at the head of the queue, as
-            it is taken for transmission (Junos). A full queue drops the packet that arrives in both.
-            Default: "tail".
+        drop_at: Which packet is judged: the one that arrives, or the one at the head of the queue, as it is
+            taken for transmission (Junos). A full queue drops the packet that arrives in both. Default:
+            "tail".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "wred")
@@ -622,13 +617,13 @@ class Blue(Table):
         decrement: By how much the drop probability falls (d2). Default: 0.002.
         freeze: The drop probability rises or falls only if its last change is longer ago than this
             (`freeze_time`). Default: "100ms".
-        threshold: A packet that finds this much waiting raises the drop probability, too, although
-            there is room for it (L). Default: only one for which there is no room.
-        ecn: Mark ECN-capable packets instead of dropping them. Where there is no room, they are dropped
-            all the same. TCP flows are capable with the key `ecn`, on real packets also with `[live]
-            sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
-            of the link.
+        threshold: A packet that finds this much waiting raises the drop probability, too, although there is
+            room for it (L). Default: only one for which there is no room.
+        ecn: Mark ECN-capable packets instead of dropping them. Where there is no room, they are dropped all
+            the same. TCP flows are capable with the key `ecn`, on real packets also with `[live] sysctl = {
+            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the
+            link.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "blue")
@@ -649,17 +644,16 @@ class Codel(Table):
 
     Attributes:
         target: The sojourn time that a standing queue may have (TARGET). Default: "5ms".
-        interval: How long the sojourn time must be above the target before a packet is dropped: about
-            the largest usual round-trip time (INTERVAL). Default: "100ms".
-        mtu: The largest packet: no packet is dropped while the queue behind it holds no more than this
-            (MTU). Default: "1.5kB".
-        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
-            of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least
-            `1000p`; with `law = "linux"` `1000p`.
-        ecn: Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168,
-            section 5). Where there is no room, they are dropped all the same. TCP flows are capable
-            with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
-            Default: False.
+        interval: How long the sojourn time must be above the target before a packet is dropped: about the
+            largest usual round-trip time (INTERVAL). Default: "100ms".
+        mtu: The largest packet: no packet is dropped while the queue behind it holds no more than this (MTU).
+            Default: "1.5kB".
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the
+            link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`; with
+            `law = "linux"` `1000p`.
+        ecn: Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168, section 5).
+            Where there is no room, they are dropped all the same. TCP flows are capable with the key `ecn`,
+            on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         law: Whose arithmetic to follow: for comparisons with Linux's `codel` on real packets, `linux`.
             Default: "rfc".
     """
@@ -678,35 +672,33 @@ class Codel(Table):
 class Pie(Table):
     """Drops at random so that a controller keeps the queueing delay at a target.
 
-    Source: RFC 8033, appendices A and B; RFC 8034, appendix A (today's, 2013); `pie` in Linux since
-    3.14.
+    Source: RFC 8033, appendices A and B; RFC 8034, appendix A (today's, 2013); `pie` in Linux since 3.14.
 
     Attributes:
-        law: Which RFC, and which of its algorithms, or Linux. The defaults of several other parameters
-            depend on it. Default: "enhanced".
-        target: The queueing delay that the controller aims at (`QDELAY_REF`, `LATENCY_TARGET`).
-            Default: 15ms; with `docsis` 10ms.
-        update: The time between two updates of the drop probability, 1ms to 3600s (`T_UPDATE`,
-            `INTERVAL`). Default: 15ms; with `docsis` 16ms.
+        law: Which RFC, and which of its algorithms, or Linux. The defaults of several other parameters depend
+            on it. Default: "enhanced".
+        target: The queueing delay that the controller aims at (`QDELAY_REF`, `LATENCY_TARGET`). Default:
+            15ms; with `docsis` 10ms.
+        update: The time between two updates of the drop probability, 1ms to 3600s (`T_UPDATE`, `INTERVAL`).
+            Default: 15ms; with `docsis` 16ms.
         max_burst: A burst after a time without congestion is not dropped for this long (`MAX_BURST`).
             Default: 150ms; with `docsis` 142ms.
-        alpha: How much the drop probability changes in each update for each second by which the delay
-            is above the target (alpha, A). Default: 0.125; with `docsis` 0.25.
-        beta: How much it changes for each second by which the delay has grown since the last update
-            (beta, B). Default: 1.25; with `docsis` 2.5.
+        alpha: How much the drop probability changes in each update for each second by which the delay is
+            above the target (alpha, A). Default: 0.125; with `docsis` 0.25.
+        beta: How much it changes for each second by which the delay has grown since the last update (beta,
+            B). Default: 1.25; with `docsis` 2.5.
         mean_packet: No packet is dropped while the queue holds no more than two packets of this size
-            (`MEAN_PKTSIZE`), with `linux` while it holds less. With `docsis` the drop probability is
-            that of a packet of this size, and in proportion for others. Default: 1000B; with `docsis`
-            1024B, with `linux` 1500B.
-        ecn: Mark ECN-capable packets instead of dropping them while the drop probability is below
-            `mark-below`. Where there is no room, they are dropped all the same. TCP flows are capable
-            with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
-            Default: False.
-        mark_below: With `ecn`: from this drop probability on, with `linux` above it, ECN-capable
-            packets are dropped, too (`MARK_ECNTH`). Default: 0.1.
-        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
-            of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least
-            `1000p`; with `linux` `1000p`.
+            (`MEAN_PKTSIZE`), with `linux` while it holds less. With `docsis` the drop probability is that of
+            a packet of this size, and in proportion for others. Default: 1000B; with `docsis` 1024B, with
+            `linux` 1500B.
+        ecn: Mark ECN-capable packets instead of dropping them while the drop probability is below `mark-
+            below`. Where there is no room, they are dropped all the same. TCP flows are capable with the key
+            `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        mark_below: With `ecn`: from this drop probability on, with `linux` above it, ECN-capable packets are
+            dropped, too (`MARK_ECNTH`). Default: 0.1.
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the
+            link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`; with
+            `linux` `1000p`.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "pie")
@@ -727,24 +719,23 @@ class Pie(Table):
 class Cobalt(Table):
     """CoDel whose count falls slowly, and BLUE for flows that do not respond to it.
 
-    Source: Høiland-Jørgensen, Täht & Morton 2018, section III; Linux, sch_cake (today's, 2018); `cake`
-    in Linux since 4.19.
+    Source: Høiland-Jørgensen, Täht & Morton 2018, section III; Linux, sch_cake (today's, 2018); `cake` in
+    Linux since 4.19.
 
     Attributes:
         target: The sojourn time that a standing queue may have. Default: "5ms".
-        interval: How long the sojourn time must be above the target before a packet is dropped: about
-            the largest usual round-trip time. Default: "100ms".
-        mtu: On slow links: a sojourn time of up to four transmission times of a packet of this size is
-            not above the target. Default: no such rule.
-        increment: By how much a packet for which there is no room raises BLUE's drop probability.
-            Default: 0.00390625.
+        interval: How long the sojourn time must be above the target before a packet is dropped: about the
+            largest usual round-trip time. Default: "100ms".
+        mtu: On slow links: a sojourn time of up to four transmission times of a packet of this size is not
+            above the target. Default: no such rule.
+        increment: By how much a packet for which there is no room raises BLUE's drop probability. Default:
+            0.00390625.
         decrement: By how much an idle link lowers it. Default: 0.000244140625.
-        ecn: Mark ECN-capable packets instead of dropping them at the times of the control law. BLUE
-            drops them all the same. TCP flows are capable with the key `ecn`, on real packets also with
-            `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
-            of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least
-            `1000p`.
+        ecn: Mark ECN-capable packets instead of dropping them at the times of the control law. BLUE drops
+            them all the same. TCP flows are capable with the key `ecn`, on real packets also with `[live]
+            sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the
+            link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "cobalt")
@@ -766,26 +757,23 @@ class Pi2(Table):
 
     Attributes:
         target: The queueing delay that the controller aims at. Default: "15ms".
-        rtt_max: The largest usual round-trip time (`RTT_max`): the defaults of `update`, `alpha` and
-            `beta` follow from it. Default: "100ms".
-        update: The time between two updates, at least 1ms (`Tupdate`). Default: the target, or a third
-            of `rtt-max`, if that is less.
+        rtt_max: The largest usual round-trip time (`RTT_max`): the defaults of `update`, `alpha` and `beta`
+            follow from it. Default: "100ms".
+        update: The time between two updates, at least 1ms (`Tupdate`). Default: the target, or a third of
+            `rtt-max`, if that is less.
         alpha: How much p' changes in each update for each second by which the delay is above the target
             (alpha). Default: 0.1 `update` over the square of `rtt-max`, which is 0.15.
-        beta: How much p' changes for each second by which the delay has grown since the last update
-            (beta). Default: 0.3 over `rtt-max`, which is 3.
-        spread: Drop or mark a packet each time the probabilities of the packets since the last have
-            added up to more than 1, as in RFC 9332; otherwise each by chance, as in the paper. Default:
-            True.
-        ecn: Mark ECN-capable packets instead of dropping them while the probability is below `mark-
-            below`. Where there is no room, they are dropped all the same. TCP flows are capable with
-            the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
-            Default: False.
-        mark_below: With `ecn`: from this probability on, ECN-capable packets are dropped, too
-            (`p_Cmax`). Default: 0.25.
-        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
-            of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least
-            `1000p`.
+        beta: How much p' changes for each second by which the delay has grown since the last update (beta).
+            Default: 0.3 over `rtt-max`, which is 3.
+        spread: Drop or mark a packet each time the probabilities of the packets since the last have added up
+            to more than 1, as in RFC 9332; otherwise each by chance, as in the paper. Default: True.
+        ecn: Mark ECN-capable packets instead of dropping them while the probability is below `mark-below`.
+            Where there is no room, they are dropped all the same. TCP flows are capable with the key `ecn`,
+            on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+        mark_below: With `ecn`: from this probability on, ECN-capable packets are dropped, too (`p_Cmax`).
+            Default: 0.25.
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the
+            link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "pi2")
@@ -849,16 +837,15 @@ class Dsd(Table):
 
     Attributes:
         bound: The maximum waiting time of a green packet (d).
-        bias: The probability that green is served first when both head packets can wait (g). With the
-            control loop, its initial value. Default: 1.0.
+        bias: The probability that green is served first when both head packets can wait (g). With the control
+            loop, its initial value. Default: 1.0.
         green_drop: When a green packet that cannot leave in time is dropped. Default: "early".
-        refused_green: What happens to a green packet whose duplicate is dropped on arrival. Default:
-            "drop".
-        control: How often the control loop adjusts the bias, so that green's predicted rate does not
-            exceed blue's. Default: no control loop.
+        refused_green: What happens to a green packet whose duplicate is dropped on arrival. Default: "drop".
+        control: How often the control loop adjusts the bias, so that green's predicted rate does not exceed
+            blue's. Default: no control loop.
         step: The step by which the control loop adjusts the bias. Default: 0.05.
-        base_rtt: The round-trip time without the queueing delay here, from which the control loop
-            predicts rates. Default: "50ms".
+        base_rtt: The round-trip time without the queueing delay here, from which the control loop predicts
+            rates. Default: "50ms".
         rule: The AQM of the virtual queue: the flat best effort that is the reference for blue.
     """
 
@@ -911,16 +898,15 @@ class PriorityQueue(Table):
 class Priority(Table):
     """Strict priority: the first queue that has a packet and is within its cap.
 
-    Source: ns-2's DiffServ module, mode PRI; Bouras & Sevasti, section 5.3 (classic, 2000); `prio` in
-    Linux since 2.2.
+    Source: ns-2's DiffServ module, mode PRI; Bouras & Sevasti, section 5.3 (classic, 2000); `prio` in Linux
+    since 2.2.
 
     Attributes:
         queues: The queues, highest priority first.
         meter: How a queue's rate is compared with its cap. Default: "token-bucket".
-        burst: How much a capped queue may send at once (token bucket): by default two packets of 1500
-            bytes. Default: "3kB".
-        window: The window over which a capped queue's rate is smoothed (time sliding window). Default:
-            "1s".
+        burst: How much a capped queue may send at once (token bucket): by default two packets of 1500 bytes.
+            Default: "3kB".
+        window: The window over which a capped queue's rate is smoothed (time sliding window). Default: "1s".
         excess: What happens when every queue with a packet is above its cap. Default: "highest".
     """
 
@@ -938,19 +924,19 @@ class QueueProtectionParams(Table):
     """Parameters of queue protection (RFC 9957). All have defaults: `queue-protection = {}` turns it on.
 
     Attributes:
-        critical_delay: No packet is redirected while the delay of the queue is at most this
-            (`CRITICALqL`). Default: "1ms".
-        critical_score: The score of a flow from which its packets are redirected at the critical delay;
-            at a longer delay, in inverse proportion less (`CRITICALqLSCORE`). Default: "4ms".
-        max_th: From this delay on, each packet counts in full (`MAXTH`). From 2^19 ns less on, packets
-            count in part; but never while less than two frames of 2000 bytes wait. Default: "1ms".
-        aging_exponent: Scores fall at 2^n bytes per second, with n from 1 to 30 (`LG_AGING`): the score
-            of a flow that causes less congestion than that does not grow. The default is about 4.2
-            Mbit/s. Default: 19.
-        max_score: Scores rise no further, and packets of flows with this score are redirected at any
-            delay (`MAX_QLSCORE`). Default: "5s".
-        buckets: Buckets for flows, a power of 2 up to 16384, besides the one that is shared
-            (`NBUCKETS`). Default: 32.
+        critical_delay: No packet is redirected while the delay of the queue is at most this (`CRITICALqL`).
+            Default: "1ms".
+        critical_score: The score of a flow from which its packets are redirected at the critical delay; at a
+            longer delay, in inverse proportion less (`CRITICALqLSCORE`). Default: "4ms".
+        max_th: From this delay on, each packet counts in full (`MAXTH`). From 2^19 ns less on, packets count
+            in part; but never while less than two frames of 2000 bytes wait. Default: "1ms".
+        aging_exponent: Scores fall at 2^n bytes per second, with n from 1 to 30 (`LG_AGING`): the score of a
+            flow that causes less congestion than that does not grow. The default is about 4.2 Mbit/s.
+            Default: 19.
+        max_score: Scores rise no further, and packets of flows with this score are redirected at any delay
+            (`MAX_QLSCORE`). Default: "5s".
+        buckets: Buckets for flows, a power of 2 up to 16384, besides the one that is shared (`NBUCKETS`).
+            Default: 32.
         attempts: In how many places a flow looks for a bucket, from 1 to 4 (ATTEMPTS). Default: 2.
     """
 
@@ -971,13 +957,13 @@ class SharingQueue(Table):
         name: The name of the queue, in tables and files.
         match: Which packets the queue takes, if no earlier queue takes them. The last queue takes all
             remaining packets and has no `match`.
-        rate: The guaranteed rate of the queue (C_AF of Bouras & Sevasti). The AQM in `rule` uses this
-            rate to compute idle time.
-        weight: For a queue without `rate`: its weight when the queues without `rate` share the
-            remaining capacity. Default: 1.
-        queue_protection: Redirects packets of flows that build a queue here to the last queue (RFC
-            9957): `{}` for its defaults. With it, a queue with `match = { dscp = 45 }`, a small `limit`
-            and the same weight as the last one serves Non-Queue-Building traffic (RFC 9956, section 5).
+        rate: The guaranteed rate of the queue (C_AF of Bouras & Sevasti). The AQM in `rule` uses this rate to
+            compute idle time.
+        weight: For a queue without `rate`: its weight when the queues without `rate` share the remaining
+            capacity. Default: 1.
+        queue_protection: Redirects packets of flows that build a queue here to the last queue (RFC 9957):
+            `{}` for its defaults. With it, a queue with `match = { dscp = 45 }`, a small `limit` and the same
+            weight as the last one serves Non-Queue-Building traffic (RFC 9956, section 5).
         rule: The AQM, which decides which packets are dropped. It sees this queue only.
     """
 
@@ -997,8 +983,8 @@ class Drr(Table):
 
     Attributes:
         queues: The queues, in the order of their first turns.
-        quantum: The quantum of the queue with the smallest share; the other queues' quanta are in
-            proportion. Default: "1.5kB".
+        quantum: The quantum of the queue with the smallest share; the other queues' quanta are in proportion.
+            Default: "1.5kB".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "drr")
@@ -1029,8 +1015,7 @@ class Shaper(Table):
     Source: RFC 2475, section 2.3.3.3; Linux, sch_tbf (classic, 1998); `tbf` in Linux since 2.2.
 
     Attributes:
-        rate: The rate at which tokens arrive: the highest rate of the packets that leave, but for
-            `burst`.
+        rate: The rate at which tokens arrive: the highest rate of the packets that leave, but for `burst`.
         burst: The bucket's depth: how much can leave at once. The bucket starts full.
         mtu: The largest packet, for which `burst` must suffice. Default: "1.5kB".
         queue: The queue whose packets are shaped: an AQM or a scheduler, as in a link.
@@ -1050,19 +1035,19 @@ class HtbClass(Table):
 
     Attributes:
         name: The name of the class, in tables and files.
-        match: Which packets the class takes, if no earlier class takes them. The last class with
-            `queue` takes all remaining packets and has no `match`; classes with `classes` have none.
-        rate: The guaranteed rate: what the class sends whatever others do. An AQM in `queue` uses this
-            rate to compute idle time.
-        ceil: The highest rate, including what is borrowed from the class around it. A scheduler in
-            `queue` shares this rate. Default: `rate`.
-        burst: How much the class can send at once at its rate, beyond the packet that uses the last of
-            it. The bucket starts full. Default: "1.6kB".
+        match: Which packets the class takes, if no earlier class takes them. The last class with `queue`
+            takes all remaining packets and has no `match`; classes with `classes` have none.
+        rate: The guaranteed rate: what the class sends whatever others do. An AQM in `queue` uses this rate
+            to compute idle time.
+        ceil: The highest rate, including what is borrowed from the class around it. A scheduler in `queue`
+            shares this rate. Default: `rate`.
+        burst: How much the class can send at once at its rate, beyond the packet that uses the last of it.
+            The bucket starts full. Default: "1.6kB".
         cburst: How much the class can send at once at its ceiling. Default: "1.6kB".
-        prio: Where several classes can borrow from one class, those with the lowest number go first: 0
-            to 7, with `queue` only. Default: 0.
-        quantum: How much it sends in a turn among classes of its `prio` that borrow from one class,
-            with `queue` only. Default: by `r2q`.
+        prio: Where several classes can borrow from one class, those with the lowest number go first: 0 to 7,
+            with `queue` only. Default: 0.
+        quantum: How much it sends in a turn among classes of its `prio` that borrow from one class, with
+            `queue` only. Default: by `r2q`.
         queue: The queue that holds its packets: an AQM or a scheduler, as in a link.
         classes: The classes to which it lends what they do not have.
     """
@@ -1083,14 +1068,14 @@ class HtbClass(Table):
 class Htb(Table):
     """A tree of classes with guaranteed rates and ceilings, which borrow from each other.
 
-    Source: Hierarchical Token Bucket Theory, Devera 2002; Linux, sch_htb (classic, 2002); `htb` in
-    Linux since 2.4.20.
+    Source: Hierarchical Token Bucket Theory, Devera 2002; Linux, sch_htb (classic, 2002); `htb` in Linux
+    since 2.4.20.
 
     Attributes:
-        classes: The root classes, which lend nothing to each other. Usually there is one, with the rate
-            of the link.
-        r2q: A class without `quantum` has one of its `rate` in bytes a second divided by this, from
-            1000 to 200000 bytes. Default: 10.
+        classes: The root classes, which lend nothing to each other. Usually there is one, with the rate of
+            the link.
+        r2q: A class without `quantum` has one of its `rate` in bytes a second divided by this, from 1000 to
+            200000 bytes. Default: 10.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "htb")
@@ -1129,8 +1114,8 @@ class Llq(Table):
 
     Attributes:
         priority: The priority queues, highest priority first, each with a `match`.
-        queue: The queue of all other packets: an AQM or a scheduler, as in a link. It shares the link's
-            rate less those of the priority queues.
+        queue: The queue of all other packets: an AQM or a scheduler, as in a link. It shares the link's rate
+            less those of the priority queues.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "llq")
@@ -1146,21 +1131,21 @@ class FqCodel(Table):
     Source: RFC 8290 (today's, 2012); `fq_codel` in Linux since 3.5.
 
     Attributes:
-        flows: Queues to which flows are assigned, from 1 to 65536. With `hash = "exact"`: when there
-            are more flows, `CoDel`'s state of one that has no packets is forgotten. Default: 1024.
+        flows: Queues to which flows are assigned, from 1 to 65536. With `hash = "exact"`: when there are more
+            flows, `CoDel`'s state of one that has no packets is forgotten. Default: 1024.
         hash: How flows are assigned to queues. Default: "stochastic".
         quantum: Bytes that a queue may send in a turn. Default: "1.514kB".
         limit: The most packets that wait in all queues. Default: "10240p".
         memory_limit: The most bytes that wait in all queues. Default: "33.554432MB".
         batch: The most packets that are dropped at once when a limit is exceeded. Default: 64.
         target: The sojourn time that a standing queue may have (TARGET). Default: "5ms".
-        interval: How long the sojourn time must be above the target before a packet is dropped: about
-            the largest usual round-trip time (INTERVAL). Default: "100ms".
+        interval: How long the sojourn time must be above the target before a packet is dropped: about the
+            largest usual round-trip time (INTERVAL). Default: "100ms".
         mtu: The largest packet: no packet is dropped for its sojourn time while no more than this stays
             behind (MTU). Default: "1.5kB".
         backlog: Where more than `mtu` must stay behind. Default: "port".
-        ecn: Mark ECN-capable packets instead of dropping them for their sojourn time. TCP flows are
-            capable with the key `ecn`. Default: True.
+        ecn: Mark ECN-capable packets instead of dropping them for their sojourn time. TCP flows are capable
+            with the key `ecn`. Default: True.
         law: Whose details to follow where RFC 8290 and Linux differ. Default: "rfc".
     """
 
@@ -1188,40 +1173,36 @@ class Dualpi2(Table):
 
     Attributes:
         target: The queueing delay that the controller aims at. Default: "15ms".
-        rtt_max: The largest round-trip time of the traffic, from which `interval`, `alpha` and `beta`
-            follow (`RTT_max`). With `law = "linux"` they are constants, and this has no effect.
-            Default: "100ms".
-        interval: How often the base probability is updated (Tupdate), at least 1 ms. Default: the
-            target, or a third of `rtt-max` if that is less; 16 ms with `law = "linux"`.
+        rtt_max: The largest round-trip time of the traffic, from which `interval`, `alpha` and `beta` follow
+            (`RTT_max`). With `law = "linux"` they are constants, and this has no effect. Default: "100ms".
+        interval: How often the base probability is updated (Tupdate), at least 1 ms. Default: the target, or
+            a third of `rtt-max` if that is less; 16 ms with `law = "linux"`.
         alpha: The integral gain in Hz. Default: 0.1 interval / rtt-max^2; 41/256 with `law = "linux"`.
         beta: The proportional gain in Hz. Default: 0.3 / rtt-max; 819/256 with `law = "linux"`.
-        k: The coupling factor: L4S packets are marked with k times the base probability (k). Default:
-            2.0.
-        step: The sojourn time from which L4S packets are marked (minTh). Default: 800us; 1ms with `law
-            = "linux"`.
-        range: Over how much more sojourn time the share of marked L4S packets rises to all (range).
-            Default: 400us; with `law = "linux"` all are marked above `step`, and this has no effect.
-            Default: "400us".
+        k: The coupling factor: L4S packets are marked with k times the base probability (k). Default: 2.0.
+        step: The sojourn time from which L4S packets are marked (minTh). Default: 800us; 1ms with `law =
+            "linux"`.
+        range: Over how much more sojourn time the share of marked L4S packets rises to all (range). Default:
+            400us; with `law = "linux"` all are marked above `step`, and this has no effect. Default: "400us".
         step_length: L4S packets are not marked for their sojourn time while no more packets wait, they
-            included (`Th_len`); with 0, those that wait alone are marked, too. Default: 1; 0 with `law
-            = "linux"` (`min_qlen_step`).
+            included (`Th_len`); with 0, those that wait alone are marked, too. Default: 1; 0 with `law =
+            "linux"` (`min_qlen_step`).
         order: Which of the two queues sends next. Default: "weighted-round-robin".
-        classic_share: The share of the link that the classic queue gets at least. Default: 0.0625; 0.1
-            with `law = "linux"`.
-        shift: By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`.
-            Default: "50ms".
-        limit: The room in both queues together, in packets, in bytes, or as a time (`50ms`) at the rate
-            of the link. Default: what the link sends in 250 ms, and at least 30 kB; `10000p` with `law
-            = "linux"`.
+        classic_share: The share of the link that the classic queue gets at least. Default: 0.0625; 0.1 with
+            `law = "linux"`.
+        shift: By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`. Default:
+            "50ms".
+        limit: The room in both queues together, in packets, in bytes, or as a time (`50ms`) at the rate of
+            the link. Default: what the link sends in 250 ms, and at least 30 kB; `10000p` with `law =
+            "linux"`.
         overload: What happens when marking each L4S packet is not enough. Default: "drop".
-        mtu: The largest packet: from it follows where round robin begins, and with `law = "linux"` how
-            much must wait for the controller to decide. With `order = "time-shifted-fifo"` and the
-            RFC's law it has no effect. Default: "1.5kB".
-        l4s_dscp: Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as
-            45, Non-Queue-Building (RFC 9956). Those that are not ECN-capable are dropped where others
-            are marked.
-        queue_protection: Redirects packets of flows that build a queue in the L4S queue to the classic
-            one (RFC 9957): `{}` for its defaults.
+        mtu: The largest packet: from it follows where round robin begins, and with `law = "linux"` how much
+            must wait for the controller to decide. With `order = "time-shifted-fifo"` and the RFC's law it
+            has no effect. Default: "1.5kB".
+        l4s_dscp: Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as 45, Non-
+            Queue-Building (RFC 9956). Those that are not ECN-capable are dropped where others are marked.
+        queue_protection: Redirects packets of flows that build a queue in the L4S queue to the classic one
+            (RFC 9957): `{}` for its defaults.
         law: Whose details to follow where RFC 9332 and Linux differ. Default: "rfc".
     """
 
@@ -1289,8 +1270,8 @@ class TierLink(Table):
 class Topology(Table):
     """Routers and links by a rule, in place of a table for each link.
 
-    One of `chain`, `ring`, `star`, `fat-tree`, `isp` and `graph`. A link has the name `A--B` of its
-    routers. A table `[links."A--B"]` replaces it; other tables add links.
+    One of `chain`, `ring`, `star`, `fat-tree`, `isp` and `graph`. A link has the name `A--B` of its routers.
+    A table `[links."A--B"]` replaces it; other tables add links.
 
     Attributes:
         chain: So many routers in a row, `r1`, `r2` and so on.
@@ -1300,10 +1281,10 @@ class Topology(Table):
         isp: A network like that of an Internet service provider: a core, aggregation, edge.
         graph: A graph, as a file or a list of links.
         link: What all links are like, in both directions.
-        tiers: What the links of a tier have in place of that. A link belongs to the tier of its lower
-            end: those from `edge` to `aggregation` are of the tier `edge`.
-        results: The tiers whose links are in results. In a large network the results of all take more
-            memory than the run. Default: all.
+        tiers: What the links of a tier have in place of that. A link belongs to the tier of its lower end:
+            those from `edge` to `aggregation` are of the tier `edge`.
+        results: The tiers whose links are in results. In a large network the results of all take more memory
+            than the run. Default: all.
     """
 
     link: TopologyLink
@@ -1328,12 +1309,11 @@ class ThreePrecedence(Table):
         window: The averaging window of the rate that decides between IN and OUT. Default: "1s".
         rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
         initial: The initial rate of the estimators, before the first packet. Default: "profile".
-        long_window: The averaging window of the rate that decides between OUT-IN and OUT-OUT. Default:
-            "10s".
+        long_window: The averaging window of the rate that decides between OUT-IN and OUT-OUT. Default: "10s".
         split: How OUT packets are split by the long-term rate. Default: "threshold".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
-            of each packet's own codepoint.
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green
+            packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each
+            packet's own codepoint.
         out: What happens to packets out of profile. Default: "mark".
     """
 
@@ -1357,9 +1337,9 @@ class Twam(Table):
 
     Attributes:
         rate: The contracted rate (`r_i`).
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
-            of each packet's own codepoint.
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green
+            packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each
+            packet's own codepoint.
         out: What happens to packets out of profile. Default: "mark".
     """
 
@@ -1379,9 +1359,9 @@ class TokenBucket(Table):
     Attributes:
         rate: The profile rate r: the rate at which tokens arrive.
         burst: The bucket's depth: how much can be IN at once. The bucket starts full.
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
-            of each packet's own codepoint.
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green
+            packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each
+            packet's own codepoint.
         out: What happens to packets out of profile. Default: "mark".
     """
 
@@ -1404,9 +1384,9 @@ class Tsw(Table):
         window: The averaging window of the rate. Default: "1s".
         rule: When a flow above its profile sends OUT packets. Default: "probabilistic".
         initial: The initial rate of the estimator, before the first packet. Default: "profile".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
-            of each packet's own codepoint.
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green
+            packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each
+            packet's own codepoint.
         out: What happens to packets out of profile. Default: "mark".
     """
 
@@ -1429,12 +1409,12 @@ class Srtcm(Table):
     Attributes:
         rate: The committed information rate (CIR): the rate at which tokens arrive.
         burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
-        excess_burst: The excess burst size (EBS): how much more can be yellow at once. The bucket
-            starts full, and gets the tokens for which the other has no room.
+        excess_burst: The excess burst size (EBS): how much more can be yellow at once. The bucket starts
+            full, and gets the tokens for which the other has no room.
         mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
-            of each packet's own codepoint.
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green
+            packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each
+            packet's own codepoint.
         out: What happens to packets out of profile. Default: "mark".
     """
 
@@ -1458,12 +1438,12 @@ class Trtcm(Table):
         rate: The committed information rate (CIR), above which packets are yellow.
         burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
         peak_rate: The peak information rate (PIR), above which packets are red.
-        peak_burst: The peak burst size (PBS): how much can be green or yellow at once. The bucket
-            starts full.
+        peak_burst: The peak burst size (PBS): how much can be green or yellow at once. The bucket starts
+            full.
         mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
-            of each packet's own codepoint.
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green
+            packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each
+            packet's own codepoint.
         out: What happens to packets out of profile. Default: "mark".
     """
 
@@ -1487,14 +1467,13 @@ class Rfc4115(Table):
     Attributes:
         rate: The committed information rate (CIR): the rate of the tokens of green packets.
         burst: The committed burst size (CBS): how much can be green at once. The bucket starts full.
-        excess_rate: The excess information rate (EIR): the rate of the tokens of yellow packets, on top
-            of `rate`.
-        excess_burst: The excess burst size (EBS): how much can be yellow at once. The bucket starts
-            full.
+        excess_rate: The excess information rate (EIR): the rate of the tokens of yellow packets, on top of
+            `rate`.
+        excess_burst: The excess burst size (EBS): how much can be yellow at once. The bucket starts full.
         mode: Whether the meter looks at the colors that packets come with. Default: "color-blind".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
-            of each packet's own codepoint.
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green
+            packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each
+            packet's own codepoint.
         out: What happens to packets out of profile. Default: "mark".
     """
 
@@ -1519,9 +1498,9 @@ class Tswtcm(Table):
         rate: The committed target rate (CTR), at which the rate estimator starts.
         peak_rate: The peak target rate (PTR).
         window: The averaging window of the rate (`AVG_INTERVAL`). Default: "1s".
-        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
-            green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class
-            of each packet's own codepoint.
+        af: The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green
+            packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each
+            packet's own codepoint.
         out: What happens to packets out of profile. Default: "mark".
     """
 
@@ -1547,8 +1526,8 @@ class AggregateMeter(Table):
         match: Which packets the meter takes, if no earlier meter of the link takes them. Default: all
             packets, acknowledgements included.
         profile: The traffic profile of all these packets together.
-        promote: Whether a packet may leave with a lower drop precedence than it came with. A color-
-            aware meter never gives one. Default: false.
+        promote: Whether a packet may leave with a lower drop precedence than it came with. A color-aware
+            meter never gives one. Default: false.
     """
 
     name: str
@@ -1565,8 +1544,7 @@ class TraceTable(Table):
         file: The file's name, relative to the scenario's folder.
         name: What a trace that is given as `data` is called: that of the file it is from.
         format: The format of the trace. Default: `csv` for a file whose name ends so, else `mahimahi`.
-        repeat: Whether the trace begins again at its end. Default: `true` for `mahimahi`, `false` for
-            `csv`.
+        repeat: Whether the trace begins again at its end. Default: `true` for `mahimahi`, `false` for `csv`.
         data: The text of the trace, in place of a file.
     """
 
@@ -1589,9 +1567,8 @@ class Change(Table):
         at: When, from the start of the run.
         rate: The link's rate from then on. A packet that is being sent is finished at the earlier rate.
             Default: unchanged.
-        delay: The link's propagation delay from then on. Packets that have been sent or are being sent
-            keep the earlier delay, so after a step down later packets can overtake them. Default:
-            unchanged.
+        delay: The link's propagation delay from then on. Packets that have been sent or are being sent keep
+            the earlier delay, so after a step down later packets can overtake them. Default: unchanged.
     """
 
     at: str
@@ -1618,9 +1595,9 @@ class Outage(Table):
 class GilbertElliott(Table):
     """Losses in bursts (Gilbert 1960, Elliott 1963; `netem loss gemodel`).
 
-    The link alternates between a good and a bad state, with one step a packet. A share `good-to-bad /
-    (good-to-bad + bad-to-good)` of the packets meets the bad state, for `1 / bad-to-good` packets in a
-    row on average.
+    The link alternates between a good and a bad state, with one step a packet. A share `good-to-bad / (good-
+    to-bad + bad-to-good)` of the packets meets the bad state, for `1 / bad-to-good` packets in a row on
+    average.
 
     Attributes:
         good_to_bad: Probability that the bad state follows a packet that met the good state.
@@ -1641,13 +1618,13 @@ class Jitter(Table):
 
     Attributes:
         distribution: The distribution of the delay.
-        max: The longest delay: the end of `uniform`; an `exponential` or `normal` delay beyond it is
-            drawn again. Default: no bound.
+        max: The longest delay: the end of `uniform`; an `exponential` or `normal` delay beyond it is drawn
+            again. Default: no bound.
         mean: The mean of `exponential` and `normal`, before the bounds.
         sd: The standard deviation of `normal`, before the bounds: at most the mean.
-        reorder: Whether a packet may arrive before one that was sent earlier. Otherwise it waits, and
-            arrives 1 ns after that one at the earliest; so packets arrive in bunches behind a late one,
-            and the mean delay is longer than that of the distribution.
+        reorder: Whether a packet may arrive before one that was sent earlier. Otherwise it waits, and arrives
+            1 ns after that one at the earliest; so packets arrive in bunches behind a late one, and the mean
+            delay is longer than that of the distribution.
     """
 
     distribution: Literal["uniform", "exponential", "normal"]
@@ -1666,18 +1643,17 @@ class Reverse(Table):
         delay: Propagation delay of the reverse direction. Default: that of the forward direction.
         queue: The queue of the reverse direction. Default: a queue without a limit.
         meters: Meters before the queue of the reverse direction. Default: none.
-        rate_trace: The rate of the reverse direction over time, as a file or table says: Mahimahi's
-            packet-delivery traces, or CSV. AQMs and schedulers know the `rate` of the link only;
-            utilization refers to the mean rate of the trace. Default: the rate is constant.
+        rate_trace: The rate of the reverse direction over time, as a file or table says: Mahimahi's packet-
+            delivery traces, or CSV. AQMs and schedulers know the `rate` of the link only; utilization refers
+            to the mean rate of the trace. Default: the rate is constant.
         changes: Changes of the rate and delay of the reverse direction, in the order of time. AQMs and
             schedulers know the `rate` of the link only; utilization refers to the mean rate.
         outages: Times during which the reverse direction begins to send no packet, in order.
-        loss: The probability that the reverse direction loses a packet after it has sent it, each
-            packet independently. Flows count lost packets apart from the drops of queues. Default: none
-            is lost.
+        loss: The probability that the reverse direction loses a packet after it has sent it, each packet
+            independently. Flows count lost packets apart from the drops of queues. Default: none is lost.
         burst_loss: Losses of the reverse direction in bursts, beside these of `loss`. Default: none.
-        jitter: A random delay of each packet of the reverse direction beside the propagation delay.
-            Default: none.
+        jitter: A random delay of each packet of the reverse direction beside the propagation delay. Default:
+            none.
     """
 
     rate: str | None = None
@@ -1702,21 +1678,20 @@ class Link(Table):
         rate: Rate of each direction.
         delay: Propagation delay of each direction.
         queue: The queue of the forward direction. Default: a queue without a limit.
-        meters: Meters that packets pass on their way to the queue of the forward direction, whatever
-            their hosts or other routers have marked: each packet that of the first meter that matches
-            it. Default: none.
-        rate_trace: The rate of the forward direction over time, as a file or table says: Mahimahi's
-            packet-delivery traces, or CSV. AQMs and schedulers know the `rate` of the link only;
-            utilization refers to the mean rate of the trace. Default: the rate is constant.
+        meters: Meters that packets pass on their way to the queue of the forward direction, whatever their
+            hosts or other routers have marked: each packet that of the first meter that matches it. Default:
+            none.
+        rate_trace: The rate of the forward direction over time, as a file or table says: Mahimahi's packet-
+            delivery traces, or CSV. AQMs and schedulers know the `rate` of the link only; utilization refers
+            to the mean rate of the trace. Default: the rate is constant.
         changes: Changes of the rate and delay of the forward direction, in the order of time. AQMs and
             schedulers know the `rate` of the link only; utilization refers to the mean rate.
         outages: Times during which the forward direction begins to send no packet, in order.
-        loss: The probability that the forward direction loses a packet after it has sent it, each
-            packet independently. Flows count lost packets apart from the drops of queues. Default: none
-            is lost.
+        loss: The probability that the forward direction loses a packet after it has sent it, each packet
+            independently. Flows count lost packets apart from the drops of queues. Default: none is lost.
         burst_loss: Losses of the forward direction in bursts, beside these of `loss`. Default: none.
-        jitter: A random delay of each packet of the forward direction beside the propagation delay.
-            Default: none.
+        jitter: A random delay of each packet of the forward direction beside the propagation delay. Default:
+            none.
         reverse: Settings of the reverse direction that differ.
     """
 
@@ -1741,14 +1716,14 @@ class WindowControl(Table):
 
     Attributes:
         interval: How often the windows are sampled: a small number of the path's round-trip times, or
-            `measured`, which follows the round-trip time that the ingress measures from each segment to
-            its acknowledgement.
-        round_trips: With `interval = "measured"`: how many measured round-trip times lie between two
-            samples (`alpha`). Default: 1.
+            `measured`, which follows the round-trip time that the ingress measures from each segment to its
+            acknowledgement.
+        round_trips: With `interval = "measured"`: how many measured round-trip times lie between two samples
+            (`alpha`). Default: 1.
         window: Where the window sizes come from. Default: "sender".
         reading: How the denominator of the marking equation is interpreted. Default: "own-window".
-        loss: The probability that a message to a queue is lost. The queue then keeps the last message
-            that it received. Default: 0.0.
+        loss: The probability that a message to a queue is lost. The queue then keeps the last message that it
+            received. Default: 0.0.
     """
 
     interval: str
@@ -1763,13 +1738,13 @@ class LabelSwitchedPath(Table):
     """An explicit route for flows. Their packets, including acknowledgements, carry its label.
 
     Attributes:
-        via: The routers of the path, from the ingress to the egress. If several links connect two of
-            them, the path uses the first by name.
-        back: The routers of the return path, from the egress to the ingress. Default: the same routers
-            in reverse order.
-        control: The congestion windows of the path's TCP flows control their markers (`marker =
-            "twam"`) and the queues along the path (`aqm = "dwred"`). Flows without a profile affect the
-            queues only. Default: no control.
+        via: The routers of the path, from the ingress to the egress. If several links connect two of them,
+            the path uses the first by name.
+        back: The routers of the return path, from the egress to the ingress. Default: the same routers in
+            reverse order.
+        control: The congestion windows of the path's TCP flows control their markers (`marker = "twam"`) and
+            the queues along the path (`aqm = "dwred"`). Flows without a profile affect the queues only.
+            Default: no control.
     """
 
     via: Sequence[str]
@@ -1787,22 +1762,22 @@ Profile: TypeAlias = (
 class Between(Table):
     """A traffic matrix: between which routers the flows of a group go, each between its own hosts.
 
-    Gravity (the default): each flow draws the router of its sender and another for its receiver, both
-    with probabilities in proportion to `weights`. Measured: the flows are divided among pairs of
-    routers in proportion to given rates.
+    Gravity (the default): each flow draws the router of its sender and another for its receiver, both with
+    probabilities in proportion to `weights`. Measured: the flows are divided among pairs of routers in
+    proportion to given rates.
 
     Attributes:
-        among: The routers from which gravity draws: tiers of the topology or routers by name. Default:
-            the lowest tier, such as `edge`; without a topology all routers.
+        among: The routers from which gravity draws: tiers of the topology or routers by name. Default: the
+            lowest tier, such as `edge`; without a topology all routers.
         weights: How gravity weighs a router.
         weight: The weights of single routers by name, in place of that.
-        seed: The seed of the draws: they are part of the network, the same in all runs. Groups of other
-            names draw independently.
-        file: A measured matrix as CSV, `from,to,rate_Mbps` (or `rate_bps`, `rate_kbps`), one pair of
-            routers in each line.
+        seed: The seed of the draws: they are part of the network, the same in all runs. Groups of other names
+            draw independently.
+        file: A measured matrix as CSV, `from,to,rate_Mbps` (or `rate_bps`, `rate_kbps`), one pair of routers
+            in each line.
         name: What a matrix that is given as `demands` is called: the file it is from.
-        demands: A measured matrix, in place of a file: lists of two routers and a rate, such as
-            `["Vienna", "Graz", "300Mbps"]`.
+        demands: A measured matrix, in place of a file: lists of two routers and a rate, such as `["Vienna",
+            "Graz", "300Mbps"]`.
     """
 
     among: Sequence[str] | None = None
@@ -1844,8 +1819,8 @@ class Reno(Table):
     Source: RFC 5681, section 3.1 (classic, 1990); `reno` in Linux since 2.6.13.
 
     Attributes:
-        ecn_backoff: Where ECN is in use (the flow's key `ecn`): a marked packet leaves 80 % of the
-            window, more than a lost one (RFC 8511, Alternative Backoff with ECN). Default: False.
+        ecn_backoff: Where ECN is in use (the flow's key `ecn`): a marked packet leaves 80 % of the window,
+            more than a lost one (RFC 8511, Alternative Backoff with ECN). Default: False.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("control", "reno")
@@ -1860,14 +1835,14 @@ class Cubic(Table):
     Source: RFC 9438 (classic, 2005); `cubic` in Linux since 2.6.16.
 
     Attributes:
-        alpha: How the window grows in the Reno-friendly region beyond the window before the last
-            reduction: `raised`, the default, or `constant`, the default of `tcp = "linux"`.
+        alpha: How the window grows in the Reno-friendly region beyond the window before the last reduction:
+            `raised`, the default, or `constant`, the default of `tcp = "linux"`.
         hystart: The first slow start ends as Linux's CUBIC ends it, when the round trip has grown by an
             eighth, or when ACKs have come in a row for half of it (`HyStart`, Ha & Rhee 2011). Default:
-            false; with `tcp = "linux"` true, unless its `slow-start` says how the first slow start
-            ends. Refused beside that key.
-        ecn_backoff: Where ECN is in use (the flow's key `ecn`): a marked packet leaves 85 % of the
-            window, more than a lost one (RFC 8511, Alternative Backoff with ECN). Default: False.
+            false; with `tcp = "linux"` true, unless its `slow-start` says how the first slow start ends.
+            Refused beside that key.
+        ecn_backoff: Where ECN is in use (the flow's key `ecn`): a marked packet leaves 85 % of the window,
+            more than a lost one (RFC 8511, Alternative Backoff with ECN). Default: False.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("control", "cubic")
@@ -1894,8 +1869,8 @@ class Dctcp(Table):
     Source: RFC 8257 (today's, 2010); `dctcp` in Linux since 3.18.
 
     Attributes:
-        estimation_gain: The weight g of the last window in the estimate of the share of marked packets,
-            above 0 (1/16: RFC 8257, section 4.2). Default: 0.0625.
+        estimation_gain: The weight g of the last window in the estimate of the share of marked packets, above
+            0 (1/16: RFC 8257, section 4.2). Default: 0.0625.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("control", "dctcp")
@@ -1907,8 +1882,8 @@ class Dctcp(Table):
 class Bbr(Table):
     """Version 1: paced at the rate that the path delivers, twice its bandwidth-delay product in flight.
 
-    Source: draft-cardwell-iccrg-bbr-congestion-control-00, and Linux (today's, 2016); `bbr` in Linux
-    since 4.9.
+    Source: draft-cardwell-iccrg-bbr-congestion-control-00, and Linux (today's, 2016); `bbr` in Linux since
+    4.9.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("control", "bbr")
@@ -1931,9 +1906,9 @@ class Prague(Table):
     Source: RFC 9331, section 4, and L4S Linux (today's, 2019); `prague` in a patched Linux.
 
     Attributes:
-        target_rtt: After 500 round trips, flows with a shorter round trip than this grow as one that
-            has it, so that they get the same rate (Linux's `prague_rtt_target`); at most 100ms, and
-            `0s` leaves out this independence. Default: "25ms".
+        target_rtt: After 500 round trips, flows with a shorter round trip than this grow as one that has it,
+            so that they get the same rate (Linux's `prague_rtt_target`); at most 100ms, and `0s` leaves out
+            this independence. Default: "25ms".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("control", "prague")
@@ -1948,8 +1923,8 @@ class Ledbat(Table):
     Source: RFC 6817 (today's, 2009).
 
     Attributes:
-        target_delay: The queueing delay at which the control aims (TARGET), from 1ms to 100ms (RFC
-            6817, section 2.5). Default: "100ms".
+        target_delay: The queueing delay at which the control aims (TARGET), from 1ms to 100ms (RFC 6817,
+            section 2.5). Default: "100ms".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("control", "ledbat")
@@ -1985,72 +1960,70 @@ class Tcp(Table):
         packet: Size of a full segment on the wire, headers included. Default: "1kB".
         ack: Size of an acknowledgement (and of a SYN) on the wire. Default: "40B".
         window: The receiver's window, in packets or in bytes of payload, such as `"4MB"`; with `window-
-            tuning` the most that it grows to. A packet's payload is `packet` less `ack`. An agent of
-            ns-2 has 20 packets; the papers' rates need more. Default: "1000p".
+            tuning` the most that it grows to. A packet's payload is `packet` less `ack`. An agent of ns-2 has
+            20 packets; the papers' rates need more. Default: "1000p".
         window_tuning: The size of the window that the receiver offers. Default: "none".
         send_buffer: The sender's buffer, in packets or in bytes of payload: no more is sent and not yet
             acknowledged. Default: unlimited.
         initial_window: The congestion window at the start. Default: "1p".
-        initial_ssthresh: The slow-start threshold at the start; the largest window that `window` and
-            `send-buffer` allow unless given. Refused like `slow-start`.
+        initial_ssthresh: The slow-start threshold at the start; the largest window that `window` and `send-
+            buffer` allow unless given. Refused like `slow-start`.
         tick: The granularity of the clock that measures round trips. Default: "10ms".
-        rtt_arithmetic: The numbers in which the smoothed round trip and its variation are kept.
-            Default: "real".
+        rtt_arithmetic: The numbers in which the smoothed round trip and its variation are kept. Default:
+            "real".
         min_rto: The shortest retransmission timeout. Default: "200ms".
         min_rto_bounds: The quantity that `min-rto` bounds. Default: "timeout".
         initial_rto: The retransmission timeout before the first round trip is known. Default: "3s".
         max_rto: The longest retransmission timeout. Default: "60s".
-        delayed_ack: How long an in-order segment may wait for a second one before it is acknowledged;
-            `0s` acknowledges each at once. Default: "0s".
+        delayed_ack: How long an in-order segment may wait for a second one before it is acknowledged; `0s`
+            acknowledges each at once. Default: "0s".
         quick_acks: With `delayed-ack`: this many segments are acknowledged at once before the first one
-            waits, as by Linux's quick mode, which has 16. Refused without, except with `tcp = "linux"`,
-            which has it. Default: "0p".
-        newreno_timer: Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or
-            `"two-windows"` and with `sack`, which have none, the key is refused. Default: "impatient".
+            waits, as by Linux's quick mode, which has 16. Refused without, except with `tcp = "linux"`, which
+            has it. Default: "0p".
+        newreno_timer: Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or `"two-
+            windows"` and with `sack`, which have none, the key is refused. Default: "impatient".
         partial_window_deflation: The part of NewReno's window that a partial acknowledgement takes out.
             Refused like `newreno-timer`. Default: "by-acknowledged".
-        handshake: Exchange a SYN before the first data. After a SYN that was sent again the first
-            window is one segment (RFC 5681, section 3.1; with `tcp = "linux"` only if it was sent more
-            than twice, as by Linux), and the first timeout 3 s, or `initial-rto` if that is longer (RFC
-            6298, section 5.7). Default: False.
-        limited_transmit: Send a new segment on each of the first two duplicate acknowledgements (RFC
-            3042). Default: False.
-        sack: Selective acknowledgements: the receiver reports up to three ranges that it holds (RFC
-            2018), the sender recovers by them (RFC 6675), whatever `tcp` says of recovery.
-            Acknowledgements keep the size `ack`. Default: False.
-        prr: With `sack`: in a recovery the window shrinks in proportion to what is delivered
-            (Proportional Rate Reduction, RFC 9937) in place of all at once. Refused with a congestion
-            control that sets the window in recoveries itself, except with `tcp = "linux"`, which has
-            it. Default: False.
+        handshake: Exchange a SYN before the first data. After a SYN that was sent again the first window is
+            one segment (RFC 5681, section 3.1; with `tcp = "linux"` only if it was sent more than twice, as
+            by Linux), and the first timeout 3 s, or `initial-rto` if that is longer (RFC 6298, section 5.7).
+            Default: False.
+        limited_transmit: Send a new segment on each of the first two duplicate acknowledgements (RFC 3042).
+            Default: False.
+        sack: Selective acknowledgements: the receiver reports up to three ranges that it holds (RFC 2018),
+            the sender recovers by them (RFC 6675), whatever `tcp` says of recovery. Acknowledgements keep the
+            size `ack`. Default: False.
+        prr: With `sack`: in a recovery the window shrinks in proportion to what is delivered (Proportional
+            Rate Reduction, RFC 9937) in place of all at once. Refused with a congestion control that sets the
+            window in recoveries itself, except with `tcp = "linux"`, which has it. Default: False.
         loss_detection: How losses are found: `duplicate-acks`, the default, or `rack` or `quic`, which
             require `sack`.
-        congestion: The congestion control: how the window grows beyond the slow-start threshold, and
-            how far a loss lowers it. Its name, or a table with its name as `control` and its
-            parameters. A key of its own, as on Linux and in RFC 9438: it goes with every way to recover
-            from losses, except that `two-windows` has its own. Default: "reno".
-        byte_counting: The window grows by the segments that are acknowledged, not by acknowledgements,
-            which makes up for those that were delayed (RFC 3465, without its limit L, as Linux does).
-            Refused with a congestion control that counts so always or not at all, except with `tcp =
-            "linux"`, which has it. A class in Python may read it. Default: False.
+        congestion: The congestion control: how the window grows beyond the slow-start threshold, and how far
+            a loss lowers it. Its name, or a table with its name as `control` and its parameters. A key of its
+            own, as on Linux and in RFC 9438: it goes with every way to recover from losses, except that `two-
+            windows` has its own. Default: "reno".
+        byte_counting: The window grows by the segments that are acknowledged, not by acknowledgements, which
+            makes up for those that were delayed (RFC 3465, without its limit L, as Linux does). Refused with
+            a congestion control that counts so always or not at all, except with `tcp = "linux"`, which has
+            it. A class in Python may read it. Default: False.
         accecn: With `ecn = "accurate"` or `"l4s"`: how ACKs carry the number of marked packets. Refused
             without.
-        slow_start: How slow start ends, besides by a loss or a mark: `standard`, the default, or
-            another. Refused with a congestion control that has no slow start.
-        reduction: How a reduction of the window is carried out, and its growth counted: `exact`, the
-            default, or `linux`, the default of `tcp = "linux"`. Refused with a congestion control that
-            sets a rate, or the window in recoveries, or carries out its reductions itself, except with
-            `tcp = "linux"`, which has it.
-        pacing: The spacing of segments: `none`, the default, or `window`. Refused with a congestion
-            control that sets a rate of its own.
-        idle_restart: Where an application hands the data over in steps: what becomes of the window
-            after a retransmission timeout without sending; `rfc5681`, the default, or `none`. Refused
-            without an `application`, and with a congestion control that sets the window in recoveries
-            itself.
-        cwnd_validation: Where an application hands the data over in steps: whether a window grows that
-            is hardly used; `rfc7661`, the default, or `none`. Refused without an `application`, and
-            with a congestion control that sets the window in recoveries itself.
-        send_jitter: Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`),
-            against phase effects. Refused where segments are paced. Default: "0s".
+        slow_start: How slow start ends, besides by a loss or a mark: `standard`, the default, or another.
+            Refused with a congestion control that has no slow start.
+        reduction: How a reduction of the window is carried out, and its growth counted: `exact`, the default,
+            or `linux`, the default of `tcp = "linux"`. Refused with a congestion control that sets a rate, or
+            the window in recoveries, or carries out its reductions itself, except with `tcp = "linux"`, which
+            has it.
+        pacing: The spacing of segments: `none`, the default, or `window`. Refused with a congestion control
+            that sets a rate of its own.
+        idle_restart: Where an application hands the data over in steps: what becomes of the window after a
+            retransmission timeout without sending; `rfc5681`, the default, or `none`. Refused without an
+            `application`, and with a congestion control that sets the window in recoveries itself.
+        cwnd_validation: Where an application hands the data over in steps: whether a window grows that is
+            hardly used; `rfc7661`, the default, or `none`. Refused without an `application`, and with a
+            congestion control that sets the window in recoveries itself.
+        send_jitter: Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against
+            phase effects. Refused where segments are paced. Default: "0s".
         ecn_backoff: Deprecated: the parameter `ecn-backoff` in the table `congestion`.
         cubic_alpha: Deprecated: the parameter `alpha` in the table `congestion`.
         estimation_gain: Deprecated: the parameter `estimation-gain` in the table `congestion`.
@@ -2105,8 +2078,8 @@ class Udp(Table):
         udp: The sending pattern.
         rate: Sending rate (of an on-off source: while it is on), IP headers included.
         packet: Packet size on the wire. Default: "1kB".
-        jitter: Each gap between packets is drawn uniformly from within this fraction of the nominal
-            gap, to avoid phase effects. Default: 0.01.
+        jitter: Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to
+            avoid phase effects. Default: 0.01.
         on: On-off: the mean time that the source is on. Speech: `1.004s` (ITU-T P.59).
         off: On-off: the mean time that the source is off. Speech: `1.587s` (ITU-T P.59).
         periods: On-off: the distribution of these times. Default: `exponential`.
@@ -2135,8 +2108,8 @@ class Rap(Table):
             `delta_`). Default: 0.5.
         min_rto: The shortest timeout after which a packet counts as lost. Default: "200ms".
         max_rate: The highest rate of the application. Default: unlimited.
-        jitter: Each gap between packets is drawn uniformly from within this fraction of the nominal
-            gap, to avoid phase effects. Default: 0.01.
+        jitter: Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to
+            avoid phase effects. Default: 0.01.
     """
 
     rap: Literal["aimd"]
@@ -2157,14 +2130,14 @@ class Tfrc(Table):
         tfrc: Which specification the source follows.
         packet: Packet size on the wire. Default: "1kB".
         ack: Size of a feedback packet on the wire. Default: "40B".
-        history_discounting: Old loss intervals have less weight while the current one is more than
-            twice their mean (section 5.5, where this is optional; on as in ns-2 and in Floyd, Handley,
-            Padhye & Widmer 2000). Default: True.
-        oscillation_reduction: Send less while the round-trip time is above its long-term mean (section
-            4.5, which recommends it). Default: True.
+        history_discounting: Old loss intervals have less weight while the current one is more than twice
+            their mean (section 5.5, where this is optional; on as in ns-2 and in Floyd, Handley, Padhye &
+            Widmer 2000). Default: True.
+        oscillation_reduction: Send less while the round-trip time is above its long-term mean (section 4.5,
+            which recommends it). Default: True.
         max_rate: The highest rate of the application. Default: unlimited.
-        jitter: Each gap between packets is drawn uniformly from within this fraction of the nominal
-            gap, to avoid phase effects. Default: 0.01.
+        jitter: Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to
+            avoid phase effects. Default: 0.01.
     """
 
     tfrc: Literal["rfc5348", "square-root"]
@@ -2223,21 +2196,20 @@ class Web(Table):
 
     Attributes:
         connections: Connections of a user. With several, each fetches one object at a time (HTTP/1.1;
-            browsers have 6). With 1, all embedded objects are asked for at once and sent one after
-            another (HTTP/2). Default: 6.
-        scale: Factor of the sizes of all objects. The model's pages, of 2004, have 57 kB on average;
-            pages of today have 2.5 MB. Default: 1.0.
+            browsers have 6). With 1, all embedded objects are asked for at once and sent one after another
+            (HTTP/2). Default: 6.
+        scale: Factor of the sizes of all objects. The model's pages, of 2004, have 57 kB on average; pages of
+            today have 2.5 MB. Default: 1.0.
         request: Size of a request, without headers. Default: "350B".
-        main: Size of the main object, before `scale`. Default: {'mu': 8.37, 'sigma': 1.37, 'least':
-            '100B', 'most': '2MB'}.
-        embedded: Size of each embedded object, before `scale`. Default: {'mu': 6.17, 'sigma': 2.36,
-            'least': '50B', 'most': '2MB'}.
-        objects: Number of embedded objects. Default: {'alpha': 1.1, 'least': 2.0, 'most': 55.0, 'less':
-            2.0}.
-        parsing: Mean time, exponentially distributed, that the browser takes to read the main object
-            before it asks for the others. Default: "130ms".
-        reading: Mean time, exponentially distributed, from the end of a page to the request of the next
-            one. Default: "30s".
+        main: Size of the main object, before `scale`. Default: {'mu': 8.37, 'sigma': 1.37, 'least': '100B',
+            'most': '2MB'}.
+        embedded: Size of each embedded object, before `scale`. Default: {'mu': 6.17, 'sigma': 2.36, 'least':
+            '50B', 'most': '2MB'}.
+        objects: Number of embedded objects. Default: {'alpha': 1.1, 'least': 2.0, 'most': 55.0, 'less': 2.0}.
+        parsing: Mean time, exponentially distributed, that the browser takes to read the main object before
+            it asks for the others. Default: "130ms".
+        reading: Mean time, exponentially distributed, from the end of a page to the request of the next one.
+            Default: "30s".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("model", "web")
@@ -2271,18 +2243,15 @@ class ExtremeValue(Table):
 class Game(Table):
     """Small datagrams over UDP, some 17 a second to the player and 25 a second from it.
 
-    Source: 3GPP2 C.R1002-0, cdma2000 Evaluation Methodology, and NGMN 2008, gaming model (classic,
-    2004).
+    Source: 3GPP2 C.R1002-0, cdma2000 Evaluation Methodology, and NGMN 2008, gaming model (classic, 2004).
 
     Attributes:
-        down_interval: Intervals of the server's datagrams, in milliseconds. Default: {'a': 55.0, 'b':
-            6.0}.
-        down_size: Sizes of the server's datagrams, in bytes, without headers. Default: {'a': 120.0,
-            'b': 36.0}.
+        down_interval: Intervals of the server's datagrams, in milliseconds. Default: {'a': 55.0, 'b': 6.0}.
+        down_size: Sizes of the server's datagrams, in bytes, without headers. Default: {'a': 120.0, 'b':
+            36.0}.
         up_interval: Interval of the player's datagrams. The first is sent at a time within it, drawn
             uniformly. Default: "40ms".
-        up_size: Sizes of the player's datagrams, in bytes, without headers. Default: {'a': 45.0, 'b':
-            5.7}.
+        up_size: Sizes of the player's datagrams, in bytes, without headers. Default: {'a': 45.0, 'b': 5.7}.
         headers: Size of the headers of a datagram. Default: "28B".
         late: A datagram that takes longer is late. Default: "50ms".
     """
@@ -2304,12 +2273,11 @@ class Call(Table):
     Source: ITU-T P.59 and G.711 (classic, 1993).
 
     Attributes:
-        rate: Rate while one speaks, headers included: G.711 in frames of 20 ms with 40 B of IP, UDP and
-            RTP headers. Default: "80kbps".
+        rate: Rate while one speaks, headers included: G.711 in frames of 20 ms with 40 B of IP, UDP and RTP
+            headers. Default: "80kbps".
         packet: Size of a packet, headers included. Default: "200B".
         on: Mean time, exponentially distributed, that one speaks (ITU-T P.59, 1993). Default: "1.004s".
-        off: Mean time, exponentially distributed, that one is silent (ITU-T P.59, 1993). Default:
-            "1.587s".
+        off: Mean time, exponentially distributed, that one is silent (ITU-T P.59, 1993). Default: "1.587s".
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("model", "call")
@@ -2324,18 +2292,18 @@ class Call(Table):
 class Video(Table):
     """Adaptive video in chunks over one connection, whose rate follows the buffer (BBA).
 
-    Source: Huang, Johari, McKeown, Trunnell & Watson, A Buffer-Based Approach to Rate Adaptation
-    (today's, 2014).
+    Source: Huang, Johari, McKeown, Trunnell & Watson, A Buffer-Based Approach to Rate Adaptation (today's,
+    2014).
 
     Attributes:
-        rates: The rates in which the video exists, ascending; those of Pensieve (2017) unless given.
-            Default: ['300kbps', '750kbps', '1.2Mbps', '1.85Mbps', '2.85Mbps', '4.3Mbps'].
+        rates: The rates in which the video exists, ascending; those of Pensieve (2017) unless given. Default:
+            ['300kbps', '750kbps', '1.2Mbps', '1.85Mbps', '2.85Mbps', '4.3Mbps'].
         chunk: How long a chunk plays. Default: "4s".
-        buffer: The most that the buffer holds, in playing time: the next chunk is asked for when it has
-            room. Default: "60s".
+        buffer: The most that the buffer holds, in playing time: the next chunk is asked for when it has room.
+            Default: "60s".
         reservoir: Up to this much in the buffer the lowest rate is chosen. Default: "5s".
-        cushion: From this much more on the highest is; between, the highest rate that is not above a
-            line. Default: "10s".
+        cushion: From this much more on the highest is; between, the highest rate that is not above a line.
+            Default: "10s".
         request: Size of the request of a chunk, without headers. Default: "350B".
     """
 
@@ -2388,9 +2356,9 @@ class ArrivalTable(Table):
     """Measured arrivals of flows, as CSV: a line for each, after a header such as `time_s,size_B`.
 
     The header names a time (`time_s` or `time_ms`), when flows begin, and may name a size (`size_B`,
-    `size_kB` or `size_MB`), their payload; without sizes the group needs `sizes`, from which they are
-    drawn. Times do not go back. Lines that begin with `#` are comments. Results keep the text, so a
-    stored scenario needs no file.
+    `size_kB` or `size_MB`), their payload; without sizes the group needs `sizes`, from which they are drawn.
+    Times do not go back. Lines that begin with `#` are comments. Results keep the text, so a stored scenario
+    needs no file.
 
     Attributes:
         file: The file's name, relative to the scenario's folder.
@@ -2411,20 +2379,20 @@ MeasuredArrivals: TypeAlias = ArrivalTable | str
 class Arrivals(Table):
     """When the flows of a population begin.
 
-    One of `load`, `rate`, `every`, `list` and `trace`. Starts and sizes come from a random stream of
-    the group's own, or from files: they are the same under every mechanism.
+    One of `load`, `rate`, `every`, `list` and `trace`. Starts and sizes come from a random stream of the
+    group's own, or from files: they are the same under every mechanism.
 
     Attributes:
-        load: As a Poisson process whose flows fill this share of a link with payload on average, such
-            as `0.6` or `"60%"`: of its mean rate while flows begin, if that changes.
-        of: The link on the flows' route to which `load` refers. Default: the slowest one, the hosts'
-            own links not counted.
+        load: As a Poisson process whose flows fill this share of a link with payload on average, such as
+            `0.6` or `"60%"`: of its mean rate while flows begin, if that changes.
+        of: The link on the flows' route to which `load` refers. Default: the slowest one, the hosts' own
+            links not counted.
         rate: As a Poisson process of this frequency, such as `40/s`.
         every: At this interval, the first at once.
-        list: As listed: when each begins, from the start of the run on, and what it sends, such as
-            `[["1.5s", "30kB"]]`.
-        trace: As measured: a file by name, such as `arrivals.csv`, or a table. Times count from
-            `start`; flows after `stop` or the end of the run do not begin.
+        list: As listed: when each begins, from the start of the run on, and what it sends, such as `[["1.5s",
+            "30kB"]]`.
+        trace: As measured: a file by name, such as `arrivals.csv`, or a table. Times count from `start`;
+            flows after `stop` or the end of the run do not begin.
     """
 
     load: float | str | None = None
@@ -2442,8 +2410,7 @@ class CdfTable(Table):
     Attributes:
         file: The file's name, relative to the scenario's folder.
         name: What a distribution that is given as `data` is called: that of the file it is from.
-        format: The format of the file or text. Default: `csv` for a file whose name ends so, else
-            `columns`.
+        format: The format of the file or text. Default: `csv` for a file whose name ends so, else `columns`.
         data: The text of the distribution, in place of a file.
     """
 
@@ -2492,15 +2459,15 @@ class Sizes(Table):
 
     Attributes:
         constant: All flows have this size.
-        cdf: An empirical distribution: a published one by name, such as `web-search`, or one from a
-            file, such as `measured.csv`.
-        points: A distribution function through points, linear between them: bytes, and the share of
-            flows that are no larger, from 0 to 1.
+        cdf: An empirical distribution: a published one by name, such as `web-search`, or one from a file,
+            such as `measured.csv`.
+        points: A distribution function through points, linear between them: bytes, and the share of flows
+            that are no larger, from 0 to 1.
         lognormal: Sizes whose logarithm is normally distributed.
         pareto: Sizes with a heavy tail.
         scale: Each drawn size is multiplied by this. Default: 1.
-        at_most: No flow is larger: a size that is drawn larger, after `scale`, becomes this. Default:
-            no limit.
+        at_most: No flow is larger: a size that is drawn larger, after `scale`, becomes this. Default: no
+            limit.
     """
 
     constant: str | None = None
@@ -2516,19 +2483,18 @@ class Sizes(Table):
 class ReplayTable(Table):
     """Packets that flows send again, from a capture or from CSV.
 
-    Of a capture all packets of IP are sent: where it has both directions, take one out (`tcpdump -r IN
-    -w OUT src net 10.0.0.0/8`). Time zero is its first packet. CSV has a header that names a time
-    (`time_s` or `time_ms`), the size of the IP packet (`size_B`, `size_kB` or `size_MB`) and, where
-    packets have codepoints of their own, `dscp`, a number; then these of each packet in a line.
-    Codepoints of Assured Forwarding give packets their color (RFC 2597). Results keep the packets as
-    CSV, so a stored scenario needs no file.
+    Of a capture all packets of IP are sent: where it has both directions, take one out (`tcpdump -r IN -w OUT
+    src net 10.0.0.0/8`). Time zero is its first packet. CSV has a header that names a time (`time_s` or
+    `time_ms`), the size of the IP packet (`size_B`, `size_kB` or `size_MB`) and, where packets have
+    codepoints of their own, `dscp`, a number; then these of each packet in a line. Codepoints of Assured
+    Forwarding give packets their color (RFC 2597). Results keep the packets as CSV, so a stored scenario
+    needs no file.
 
     Attributes:
-        file: The file's name, relative to the scenario's folder: CSV if it ends in `.csv`, else a
-            capture.
+        file: The file's name, relative to the scenario's folder: CSV if it ends in `.csv`, else a capture.
         name: What packets that are given as `data` are called: the name of the file they are from.
-        from_: Packets of a capture that came earlier than this after its first one are left out. This
-            is then time zero. Default: `0s`.
+        from_: Packets of a capture that came earlier than this after its first one are left out. This is then
+            time zero. Default: `0s`.
         to: Packets that came at this time after the first one of the capture, or later, are left out.
             Default: none is.
         data: The packets as CSV, in place of a file.
@@ -2550,8 +2516,8 @@ class FlowLive(Table):
     """Settings of a group of flows for real packets.
 
     Attributes:
-        congestion: The kernel's congestion control, such as `cubic` or `bbr`. Default: the one closest
-            to `transport`.
+        congestion: The kernel's congestion control, such as `cubic` or `bbr`. Default: the one closest to
+            `transport`.
     """
 
     congestion: str | None = None
@@ -2562,59 +2528,56 @@ class Flow(Table):
     """A group of identical flows, each between its own pair of hosts.
 
     Attributes:
-        name: The group's name in tables, and in the names of its flows' random streams: under another
-            name the same seed gives a different run.
+        name: The group's name in tables, and in the names of its flows' random streams: under another name
+            the same seed gives a different run.
         count: How many flows it has; with an `application`, how many users. Default: 1.
         from_: The router of the sending hosts. Default: the ingress of `path`.
         to: The router of the receiving hosts. Default: the egress of `path`.
         between: The routers of the hosts of each flow, in place of `from` and `to`: a traffic matrix.
-        path: The label-switched path of the flows' packets and their acknowledgements. Default: a
-            shortest route.
-        access: The private access link of each host, at both ends. Default: none, hosts are at the
-            routers.
+        path: The label-switched path of the flows' packets and their acknowledgements. Default: a shortest
+            route.
+        access: The private access link of each host, at both ends. Default: none, hosts are at the routers.
         egress: The private access link of each receiving host, if it differs from `access`.
-        dispatch_jitter: Each host hands every packet of data and every acknowledgement to its link
-            after a random time: uniform from 0 to this, but no packet overtakes another of its host. It
-            models the operating system, against phase effects. Default: at once.
-        transport: How the flows send. Required, but refused with `replay` or an `application` that
-            sends datagrams of its own (`game`, `call`).
-        application: What each of `count` users does over connections of its own, in place of sending
-            all the time. Responses go from `from` to `to`, as the data of other flows; requests go
-            back, without a profile, in a class `NAME (reverse)`. Default: none.
-        profile: The traffic profile of each flow, metered at its host or, on a path, at the ingress; or
-            the name of a shared profile. Default: none (best effort).
-        color: The color of the flows' packets if they have no profile, and that with which they come to
-            a color-aware meter. Default: the drop precedence of their codepoint of Assured Forwarding:
-            green for `AF11`, `AF21`, `AF31` and `AF41`, yellow for `AF12` and so on, red for `AF13` and
-            so on; without such a codepoint `yellow`.
+        dispatch_jitter: Each host hands every packet of data and every acknowledgement to its link after a
+            random time: uniform from 0 to this, but no packet overtakes another of its host. It models the
+            operating system, against phase effects. Default: at once.
+        transport: How the flows send. Required, but refused with `replay` or an `application` that sends
+            datagrams of its own (`game`, `call`).
+        application: What each of `count` users does over connections of its own, in place of sending all the
+            time. Responses go from `from` to `to`, as the data of other flows; requests go back, without a
+            profile, in a class `NAME (reverse)`. Default: none.
+        profile: The traffic profile of each flow, metered at its host or, on a path, at the ingress; or the
+            name of a shared profile. Default: none (best effort).
+        color: The color of the flows' packets if they have no profile, and that with which they come to a
+            color-aware meter. Default: the drop precedence of their codepoint of Assured Forwarding: green
+            for `AF11`, `AF21`, `AF31` and `AF41`, yellow for `AF12` and so on, red for `AF13` and so on;
+            without such a codepoint `yellow`.
         service: The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a
             profile, can be green. Default: "blue".
         dscp: The codepoint of the flows' data packets, such as 46 for Expedited Forwarding. A profile's
             marker writes its own codepoint, and `service` implies one.
-        ecn: Whether queues whose AQM has `ecn = true` may mark the flows' packets instead of dropping
-            them, and how TCP's receivers feed marks back. Only for TCP, but `l4s` for UDP, too, whose
-            sender does not react to marks.
-        play_out: The length of the receivers' play-out buffer, such as `60ms`. It holds the first
-            packet of a flow that arrives for this time, and plays every other as long after it was
-            sent; a later packet is counted (`late_packets`) and not played. Only for datagrams.
-            Default: none.
-        codec: The flows are calls with this codec: tables show their rating R and mean opinion score by
-            the E-model (ITU-T G.107). It does not set what the flows send. Without `play-out`, the
-            buffer is as long as 99 % of the packets need.
-        out_feedback: The marker reports each OUT packet to the sender after this delay, and the sender
-            then reduces its window by one packet (No-OUT). Default: no feedback.
-        start: Start time of each flow: a time (`2s`), or a range from which each flow draws a time at
-            random (`0s..1s`). The arrivals of a population begin at a time, `0s` by default. Default:
-            "0s..1s".
+        ecn: Whether queues whose AQM has `ecn = true` may mark the flows' packets instead of dropping them,
+            and how TCP's receivers feed marks back. Only for TCP, but `l4s` for UDP, too, whose sender does
+            not react to marks.
+        play_out: The length of the receivers' play-out buffer, such as `60ms`. It holds the first packet of a
+            flow that arrives for this time, and plays every other as long after it was sent; a later packet
+            is counted (`late_packets`) and not played. Only for datagrams. Default: none.
+        codec: The flows are calls with this codec: tables show their rating R and mean opinion score by the
+            E-model (ITU-T G.107). It does not set what the flows send. Without `play-out`, the buffer is as
+            long as 99 % of the packets need.
+        out_feedback: The marker reports each OUT packet to the sender after this delay, and the sender then
+            reduces its window by one packet (No-OUT). Default: no feedback.
+        start: Start time of each flow: a time (`2s`), or a range from which each flow draws a time at random
+            (`0s..1s`). The arrivals of a population begin at a time, `0s` by default. Default: "0s..1s".
         stop: When the flows stop sending new data. Default: never.
-        volume: How much data each flow sends: payload, without headers, as the sizes of a population,
-            rounded up to whole packets. Default: unlimited.
-        arrivals: Finite flows begin again and again, from `start` until `stop`: the group is a
-            population in place of `count` flows.
+        volume: How much data each flow sends: payload, without headers, as the sizes of a population, rounded
+            up to whole packets. Default: unlimited.
+        arrivals: Finite flows begin again and again, from `start` until `stop`: the group is a population in
+            place of `count` flows.
         sizes: How much each flow of a population sends.
-        replay: Each flow sends the packets of a capture again, at their times after its start, with
-            their sizes and codepoints, whatever becomes of them: a file by name, such as
-            `uplink.pcapng`, or a table. In place of `transport`. Default: none.
+        replay: Each flow sends the packets of a capture again, at their times after its start, with their
+            sizes and codepoints, whatever becomes of them: a file by name, such as `uplink.pcapng`, or a
+            table. In place of `transport`. Default: none.
         live: Settings of the flows for real packets (`perhop live`); simulations ignore them.
     """
 
@@ -2668,8 +2631,8 @@ class Live(Table):
 
     Attributes:
         ip: The version of the Internet Protocol. Default: 4.
-        sysctl: Kernel settings of the hosts, such as `"net.ipv4.tcp_sack" = 0`: names below `net.` that
-            each network namespace has separately.
+        sysctl: Kernel settings of the hosts, such as `"net.ipv4.tcp_sack" = 0`: names below `net.` that each
+            network namespace has separately.
         max_lateness: A run is invalid if more than 1 % of its packets left the router later than this.
             Default: a tenth of the shortest round-trip time without queues.
     """
@@ -2683,22 +2646,21 @@ class Live(Table):
 class Scenario(Whole):
     """A network, its traffic and what to measure.
 
-    Every flow, link, profile and path has its own random stream, derived from the seed and its name.
-    Adding one therefore does not change the random numbers of the others. Renaming one changes its
-    random numbers: with the same seed this gives a different run, as valid as one with another seed.
+    Every flow, link, profile and path has its own random stream, derived from the seed and its name. Adding
+    one therefore does not change the random numbers of the others. Renaming one changes its random numbers:
+    with the same seed this gives a different run, as valid as one with another seed.
 
     Attributes:
         title: What the scenario shows, in one line.
         duration: Simulated time of one run.
-        warmup: All statistics of flows, classes and links exclude this initial period, counts of
-            packets and drops included. Default: "0s".
+        warmup: All statistics of flows, classes and links exclude this initial period, counts of packets and
+            drops included. Default: "0s".
         topology: Routers and links by a rule: generated, or from a graph.
         links: Links between routers, by name. Naming a router in a link creates it. Required without a
             `topology`. Default: {}.
-        paths: Label-switched paths, by name: explicit routes that flows can use instead of the shortest
-            one.
-        profiles: Traffic profiles that several flows share, by name: one meter for all of them, at
-            their first common router.
+        paths: Label-switched paths, by name: explicit routes that flows can use instead of the shortest one.
+        profiles: Traffic profiles that several flows share, by name: one meter for all of them, at their
+            first common router.
         flows: Groups of flows.
         probes: Samples that are taken at regular intervals.
         live: Settings for real packets (`perhop live`); simulations ignore them.
