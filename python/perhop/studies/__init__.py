@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perhop.studies import bouras, hurley, kim, today, workloads, yeom
+from perhop.studies import bouras, hurley, kim, others, today, workloads, yeom
 from perhop.studies.paper import Paper
 
 if TYPE_CHECKING:
@@ -73,10 +73,12 @@ def in_order(studies: Iterable[Study]) -> list[Study]:
     return sorted(studies, key=lambda study: (study.extra, study.id not in headlines))
 
 
-STUDIES = {study.id: study for paper in PAPERS for study in paper.studies} | {
-    study.id: study for group in QUESTIONS for study in group.studies
+STUDIES = {
+    study.id: study
+    for listed in (*(group.studies for group in (*PAPERS, *QUESTIONS)), others.STUDIES)
+    for study in listed
 }
-"""Every study by its id, paper by paper, then those that belong to no paper."""
+"""Every study by its id, paper by paper, then those of each group of questions, then those of neither."""
 
 __all__ = [
     "PAPERS",

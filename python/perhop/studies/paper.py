@@ -6,17 +6,19 @@ import functools
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from perhop.statistics.judging import by_readings
+from perhop.studies.judges import Judge, Judges, readings_together
 from perhop.studies.statement import Statement, one_line, statement
-from perhop.studies.study import Claim, Reading, Sentence
+from perhop.studies.study import Claim, Reading, Sentence, Study
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Unpack
 
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.evidence import Evidence
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors, Plot, Row, Table
+    from perhop.studies.evidence import Evidence, Published, Sample
     from perhop.studies.statement import Wording
 
 
@@ -49,6 +51,29 @@ class About:
     decides: str
     know: Sequence[str]
     unjudged: Sequence[Unjudged]
+
+
+class _Own(TypedDict):
+    """The fields of a `Study` that its module gives."""
+
+    title: str
+    source: str
+    summary: str
+    cells: Sequence[Factors]
+    scenario: Callable[[Factors], Mapping[str, Any]]
+    samples: Callable[[Factors, Run], Iterable[Sample]]
+    tables: Sequence[Table]
+    plots: Sequence[Plot]
+
+
+class Own(_Own, total=False):
+    """The fields of a `Study` that its module gives, with those that have a default."""
+
+    published: Sequence[Published]
+    summaries: Callable[[Evidence], Iterable[Row]] | None
+    extra: bool
+    single_run: bool
+    default_runs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +115,28 @@ class Paper:
         assumptions = [*data.get("assumptions", []), *own.get("assumptions", [])]
         return statement({**own, "method": method, "assumptions": assumptions})
 
+    def study(self, item: str, *, judges: Mapping[str, Judge | Judges], **own: Unpack[Own]) -> Study:
+        """The study of one item, with what the file says of it.
+
+        Its id is the package's name and the item's, such as `hurley-fig2`. The file gives the published
+        values, the words of claims, the notes, the method and the assumptions.
+
+        Args:
+            item: The item.
+            judges: What judges each claim, by its id; see `claims`.
+            own: The other fields of `Study`.
+        """
+        said = self.item(item)
+        own.setdefault("published", said.values)
+        return Study(
+            id=f"{self.package.rpartition('.')[2]}-{item}",
+            claims=claims(said.claims, judges),
+            notes=said.notes,
+            assumptions=said.assumptions,
+            method=said.method,
+            **own,
+        )
+
     def _data(self) -> dict[str, Any]:
         return _read(self.package, self.file)
 
@@ -100,13 +147,7 @@ def _read(package: str, file: str) -> dict[str, Any]:
     return tomllib.loads(files(package).joinpath(file).read_text(encoding="utf-8"))
 
 
-Judges: TypeAlias = "Mapping[str, Callable[[Evidence], Judgement]]"
-"""What judges the readings and rules of a claim, by their names; "" names its own rule."""
-
-
-def claims(
-    wordings: Mapping[str, Wording], judges: Mapping[str, Callable[[Evidence], Judgement] | Judges]
-) -> Sequence[Claim]:
+def claims(wordings: Mapping[str, Wording], judges: Mapping[str, Judge | Judges]) -> Sequence[Claim]:
     """The words of claims joined with the functions that judge them.
 
     Args:
@@ -122,7 +163,7 @@ def claims(
     return [_claim(name, found, judges[name]) for name, found in wordings.items()]
 
 
-def _claim(name: str, found: Wording, judge: Callable[[Evidence], Judgement] | Judges) -> Claim:
+def _claim(name: str, found: Wording, judge: Judge | Judges) -> Claim:
     judged = {"": judge} if callable(judge) else judge
     named = {*({} if found.readings else {""}), *found.readings, *found.others}
     if named != judged.keys():
@@ -134,7 +175,7 @@ def _claim(name: str, found: Wording, judge: Callable[[Evidence], Judgement] | J
     return Claim(
         name,
         found.text,
-        _by_readings(readings) if readings else judged[""],
+        readings_together({one.name: one.judge for one in readings}) if readings else judged[""],
         found.source,
         found.rule,
         found.ours,
@@ -144,7 +185,3 @@ def _claim(name: str, found: Wording, judge: Callable[[Evidence], Judgement] | J
         others,
         found.chose,
     )
-
-
-def _by_readings(readings: Sequence[Reading]) -> Callable[[Evidence], Judgement]:
-    return lambda evidence: by_readings({one.name: one.judge(evidence) for one in readings})

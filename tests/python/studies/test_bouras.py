@@ -13,6 +13,7 @@ from perhop.measures.run import Run
 from perhop.studies import STUDIES, bouras
 from perhop.studies.bouras import ablation, common, judges, scenarios
 from perhop.studies.bouras import map as assumptions
+from perhop.studies.bouras.claims import BY_STUDY
 from perhop.studies.bouras.common import (
     ADMISSIBLE,
     ALIKE,
@@ -74,9 +75,9 @@ def about(value: float) -> list[float]:
 
 def rule(claim: str, name: str = "", case: Case = CASE) -> Callable[[Evidence], bool | None]:
     """What a claim, a reading of it or another rule for it says."""
-    (judged,) = (found[claim] for found in judges.BY_STUDY.values() if claim in found)
+    (judged,) = (found[claim] for study in BY_STUDY.values() for found in [study(case)] if claim in found)
     one = judged if callable(judged) else judged[name]
-    return lambda found: one(found, case).holds
+    return lambda found: one(found).holds
 
 
 def verdict(claim: str, found: Evidence) -> Verdict:
@@ -290,9 +291,10 @@ def windows_of(proposed: Sequence[float], baseline: Sequence[float], last: Seque
 def test_all_flows_means_all() -> None:
     """One flow of ten with a smaller window is enough to deny it, one that is open to leave it open."""
     more, base = (11.0, 11.5, 11.2), (10.0, 10.4, 10.1)
-    assert judges.larger_windows(windows_of(more, base, more), CASE).holds is True
-    assert judges.larger_windows(windows_of(more, base, (9.0, 9.2, 9.1)), CASE).holds is False
-    assert judges.larger_windows(windows_of(more, base, (9.5, 11.0, 10.3)), CASE).holds is None
+    judged = judges.larger_windows(CASE)
+    assert judged(windows_of(more, base, more)).holds is True
+    assert judged(windows_of(more, base, (9.0, 9.2, 9.1))).holds is False
+    assert judged(windows_of(more, base, (9.5, 11.0, 10.3))).holds is None
 
 
 def test_bands_are_in_proportion_within_a_quarter() -> None:
@@ -352,7 +354,7 @@ def test_one_timeout_refutes_that_there_is_no_slow_start() -> None:
                 ("timeouts", BASELINE, ()): (0.0,) * len(timeouts),
             }
         )
-        return judges.no_slow_start(found, CASE).holds
+        return judges.no_slow_start(CASE)(found).holds
 
     assert runs(0.0, 0.0, 0.0, 0.0) is True
     assert runs(0.0, 0.0, 0.1, 0.0) is False
@@ -693,8 +695,8 @@ def test_every_claim_is_judged_at_a_place_of_the_map(monkeypatch: pytest.MonkeyP
         ]
         states = [claim.verdict(Evidence(found, [])).holds for claim in study.claims]
         assert set(states) <= {True, False, None}
-    stated = {claim.id for item in judges.BY_STUDY for claim in STUDIES[f"bouras-{item}"].claims}
-    assert stated == {claim for found in judges.BY_STUDY.values() for claim in found}
+    stated = {claim.id for item in BY_STUDY for claim in STUDIES[f"bouras-{item}"].claims}
+    assert stated == {claim for study in BY_STUDY.values() for claim in study(CASE)}
 
 
 @pytest.mark.parametrize("item", ["fig2"])

@@ -239,7 +239,7 @@ def test_a_shorter_round_trip_raises_greens_own_rate(own: list[float], holds: bo
             for service, trip in ((BLUE, 220.0), (GREEN, 204.0)):
                 key = {**throughput.cell(ABE, form), "service": service}
                 samples.append((seed, Sample(key, "rtt", "ms", trip + seed / 10)))
-    assert throughput.short_rtt_raises_green(Evidence(samples, [])).holds is holds
+    assert throughput.short_rtt_raises_green()(Evidence(samples, [])).holds is holds
 
 
 def test_before_one_fifo_both_services_wait_alike(run: Run) -> None:
@@ -266,7 +266,7 @@ def test_clearly_higher_is_a_tenth_more(blue: list[float], holds: bool | None) -
         for scheme, values in rates.items()
         for seed, value in enumerate(values, 1)
     ]
-    assert throughput.clearly_higher(Evidence(samples, [])).holds is holds
+    assert throughput.clearly_higher()(Evidence(samples, [])).holds is holds
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_friendly_is_within_a_factor_of_two(tfrc: list[float], holds: bool | Non
         {(form, "ratio"): values for form, values in ratios.items()},
         lambda form: throughput.cell(FLAT, form),
     )
-    assert throughput.friendly(found).holds is holds
+    assert throughput.friendly()(found).holds is holds
 
 
 @pytest.mark.parametrize(("last", "holds"), [(0.1, True), (-0.1, False)])
@@ -294,7 +294,7 @@ def test_one_source_without_benefit_decides(metric: str, last: float, holds: boo
                     for scheme, value in ((ABE, 1 + sign * gain), (FLAT, 1.0)):
                         factors = {**delay.key(scheme, form, service), "source": source}
                         samples.append((seed, Sample(factors, name, "", value + seed / 100)))
-    assert delay.both_gain(Evidence(samples, [])).holds is holds
+    assert delay.both_gain()(Evidence(samples, [])).holds is holds
 
 
 @pytest.mark.parametrize(("p99", "holds"), [(4.0, True), (6.0, False)])
@@ -307,7 +307,7 @@ def test_shorter_than_blue_takes_all_quantiles(p99: float, holds: bool) -> None:
         for service, value in ((GREEN, low), (BLUE, 5.0))
         for seed in (1, 2, 3)
     ]
-    assert delay.shorter_than_blue(Evidence(samples, [])).holds is holds
+    assert delay.shorter_than_blue()(Evidence(samples, [])).holds is holds
 
 
 def test_each_source_is_measured_by_what_it_wants(run: Run) -> None:
@@ -340,7 +340,7 @@ def test_who_gets_no_packet_in_most_seconds_is_starved(
             samples.append((seed, Sample(beyond.cell(case), "silent", "fraction", value)))
             key = {**beyond.cell(case), "service": BLUE}
             samples.append((seed, Sample(key, "throughput", "Mbit/s", 0.001 * seed)))
-    found = beyond.prevents_starvation(Evidence(samples, []), beyond.EDF, beyond.PRIORITY)
+    found = beyond.prevents_starvation(beyond.EDF, beyond.PRIORITY)(Evidence(samples, []))
     assert found.holds is holds
 
 
@@ -373,7 +373,7 @@ def test_control_is_less_where_the_ratio_misses_by_more(typical: list[float], ho
     found = of_sources(
         {(beyond.PAPERS_RED, "alpha_m"): [9.2, 9.3, 9.2], (beyond.TYPICAL, "alpha_m"): typical}
     )
-    assert beyond.typical_controls_less(found, beyond.TYPICAL).holds is holds
+    assert beyond.typical_controls_less(beyond.TYPICAL)(found).holds is holds
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_many_forced_losses_are_a_quarter(typical: list[float], holds: bool | No
     found = of_sources(
         {(beyond.PAPERS_RED, "forced_blue"): [0.0, 0.0, 0.0], (beyond.TYPICAL_NS, "forced_blue"): typical}
     )
-    assert beyond.typical_forces(found, beyond.TYPICAL_NS).holds is holds
+    assert beyond.typical_forces(beyond.TYPICAL_NS)(found).holds is holds
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ def test_raising_makes_up_for_what_the_short_wait_takes(
 ) -> None:
     ratios = {beyond.PAPERS_RED: [2.4, 2.42, 2.41], beyond.ONE_QUEUE: equal, beyond.RAISED: raised}
     found = of_sources({(case, "ratio"): values for case, values in ratios.items()})
-    assert beyond.raising_compensates(found).holds is holds
+    assert beyond.raising_compensates()(found).holds is holds
 
 
 def control(waits: Mapping[str, list[float]]) -> Verdict:

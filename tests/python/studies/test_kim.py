@@ -199,7 +199,7 @@ def test_one_run_decides_nothing_but_arithmetic() -> None:
     samples = [(1, Sample(p.factors, p.metric, "", p.value)) for p in table1.TABLE1.published]
     evidence = Evidence(samples, table1.TABLE1.published)
     verdicts = {
-        "gain": table1.contributes(evidence, table1.RIO).holds,
+        "gain": table1.contributes(table1.RIO)(evidence).holds,
         "trend": table1.trend(2.0, 1)(evidence).holds,
         "best": table1.best_improves(evidence).holds,
         "fair-share": table1.fair_share(evidence).holds,

@@ -14,7 +14,8 @@ from perhop.statistics.judging import Judgement
 from perhop.studies import STUDIES
 from perhop.studies.assumptions import STATED, Hang, Place, everywhere, hangs, map_of
 from perhop.studies.evidence import Evidence, Published, Sample, UnmeasuredError
-from perhop.studies.paper import Judges, claims
+from perhop.studies.judges import Judges
+from perhop.studies.paper import claims
 from perhop.studies.reproduction import Cell, StudyOutcome, by_paper, judge, to_json
 from perhop.studies.statement import Statement, statement
 from perhop.studies.study import Claim, Reading, Sentence, Study, Verdict

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perhop.show.declared import Axis, Plot, Table
-from perhop.statistics.intervals import estimate
-from perhop.statistics.judging import Judgement, above, all_of, any_of, below, judge, near
+from perhop.statistics.judging import above, below, near
 from perhop.studies.bouras.common import (
     BASELINE,
     CAPACITY,
@@ -25,21 +24,18 @@ from perhop.studies.bouras.common import (
     basics,
     windows,
 )
-from perhop.studies.bouras.judges import listed
 from perhop.studies.bouras.scenarios import SCENARIO_AXIS
 from perhop.studies.evidence import Sample
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.judges import difference, differences, grouped, level, levels, of_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perhop.measures.run import Run
     from perhop.show.declared import Factor, Factors
-    from perhop.statistics.intervals import Estimate
-    from perhop.statistics.judging import Check
     from perhop.studies.bouras.common import Setting, Times
     from perhop.studies.evidence import Evidence
+    from perhop.studies.judges import Judge, Judges, Numbers, Side
 
 COMBINED = (BASELINE, "twam+wred", "tsw+dwred", PROPOSED)
 SCENARIOS = (1, 2)
@@ -54,14 +50,12 @@ QUEUES = Axis("queues", "At R2", {ONE: "one queue", TWO: "a queue for each, WFQ"
 PATHS = Axis("path", "Path", {"near": "near, 40 ms", "far": "far, 160 ms"})
 SHARED_MBPS = 30.0
 EACH = 5
-SOLD = 3.0
+CONTRACT_MBPS = 3.0
 TOLERANCE = 0.1
 """Two paths get the same if their rates differ by at most this part."""
 MORE = 1.5
 """A path gets "unfairly" more if it gets so many times the other's rate."""
 RUNS = 8
-
-STATEMENT = THIS.item("ablation")
 
 
 def cell(scenario: int, scheme: str) -> dict[str, Any]:
@@ -122,7 +116,7 @@ def two_paths(queues: str) -> dict[str, Any]:
             "path": path,
             "access": {"rate": "100Mbps", "delay": "2.5ms"},
             "transport": {**SENDER, "packet": "1000B"},
-            "profile": {"marker": "twam", "rate": f"{SOLD:g}Mbps"},
+            "profile": {"marker": "twam", "rate": f"{CONTRACT_MBPS:g}Mbps"},
         }
 
     return {
@@ -170,150 +164,94 @@ def samples(factors: Factors, run: Run, setting: Setting = SETTING, times: Times
         yield Sample(factors, "seen_error", "fraction", float(np.nanmean(np.abs(estimate - seen) / seen)))
 
 
-def effects(
-    evidence: Evidence, metric: str, of: str, scenarios: Sequence[int] = SCENARIOS
-) -> dict[str, Estimate]:
-    """What the marker changes with either drop rule, or the drop rule with either marker, by scenario."""
-    pairs = {
-        "marker": {"WRED": ("twam+wred", BASELINE), "DWRED": (PROPOSED, "tsw+dwred")},
-        "drop rule": {"TSW2CM": ("tsw+dwred", BASELINE), "TWAM": (PROPOSED, "twam+wred")},
-    }
-    return {
-        f"{CAPACITY[n]:g} Mbit/s, with {name}": evidence.difference(metric, cell(n, a), cell(n, b))
+def effects(metric: str, pairs: Mapping[str, tuple[str, str]], scenarios: Sequence[int]) -> Numbers:
+    """What a part changes in each scenario: the first scheme of each pair less the second."""
+    named = {
+        f"{CAPACITY[n]:g} Mbit/s, with {name}": (cell(n, a), cell(n, b))
         for n in scenarios
-        for name, (a, b) in pairs[of].items()
+        for name, (a, b) in pairs.items()
     }
+    return differences(metric, named).reads("{name}: {value}")
 
 
-def marker_improves(evidence: Evidence) -> Judgement:
-    """TWAM lowers the spread with either drop rule, on both links."""
-    return _marker_improves(evidence, SCENARIOS)
+def marker_improves(scenarios: Sequence[int]) -> Judge:
+    """Judge whether TWAM lowers the spread with either drop rule."""
+    pairs = {"WRED": ("twam+wred", BASELINE), "DWRED": (PROPOSED, "tsw+dwred")}
+    found = effects("spread", pairs, scenarios).all(below)
+    return found.said("Spread of rate over contract, TWAM − TSW2CM: {:+.2}.")
 
 
-def marker_improves_at_50(evidence: Evidence) -> Judgement:
-    """TWAM lowers the spread with either drop rule on 50 Mbit/s."""
-    return _marker_improves(evidence, (2,))
-
-
-def _marker_improves(evidence: Evidence, scenarios: Sequence[int]) -> Judgement:
-    found = effects(evidence, "spread", "marker", scenarios)
-    return judge(
-        all_of(*map(below, found.values())),
-        f"Spread of rate over contract, TWAM − TSW2CM: {listed(found, sign=True)}.",
+def few_round_trips(scenarios: Sequence[int]) -> Judge:
+    """Judge whether it does so also where the windows are read every one, two or four round trips."""
+    other = {n: cell(n, "tsw+dwred") for n in scenarios}
+    found = {
+        n: differences("spread", {t: (every(t, n), other[n]) for t in FEW}).reads("{name}: {first}")
+        for n in scenarios
+    }
+    text = "; ".join(
+        f"{CAPACITY[n]:g} Mbit/s {{of_{n}:.2}}, under TSW2CM with DWRED: {{other_{n}:.2}}" for n in scenarios
+    )
+    return (
+        grouped(found)
+        .all(below)
+        .said(
+            f"Spread of rate over contract by round trips between two readings of the windows: {text}.",
+            **{f"of_{n}": one for n, one in found.items()},
+            **{f"other_{n}": level("spread", key) for n, key in other.items()},
+        )
     )
 
 
-def few_round_trips(scenarios: Sequence[int]) -> Callable[[Evidence], Judgement]:
-    """A judge of whether it does so also where the windows are read every one, two or four round trips."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        other = {n: cell(n, "tsw+dwred") for n in scenarios}
-        found = [evidence.difference("spread", every(t, n), other[n]) for t in FEW for n in scenarios]
-        text = "; ".join(
-            f"{CAPACITY[n]:g} Mbit/s "
-            + ", ".join(f"{t}: {evidence.estimate('spread', every(t, n)).text(2)}" for t in FEW)
-            + f", under TSW2CM with DWRED: {evidence.estimate('spread', other[n]).text(2)}"
-            for n in scenarios
-        )
-        return judge(
-            all_of(*map(below, found)),
-            f"Spread of rate over contract by round trips between two readings of the windows: {text}.",
-        )
-
-    return judged
+def rule_reinforces(metric: str, words: str, side: Side) -> Judge:
+    """Judge what dynamic WRED changes under TWAM, on both links."""
+    found = effects(metric, {"TWAM": (PROPOSED, "twam+wred")}, SCENARIOS).all(side)
+    return found.said(f"{words}, DWRED − WRED: {{:+}}.")
 
 
-def rule_reinforces(
-    metric: str, words: str, side: Callable[[Estimate], Check]
-) -> Callable[[Evidence], Judgement]:
-    """A judge of what dynamic WRED changes under TWAM, on both links."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {n: e for n, e in effects(evidence, metric, "drop rule").items() if n.endswith("TWAM")}
-        return judge(
-            all_of(*map(side, found.values())), f"{words}, DWRED − WRED: {listed(found, 3, sign=True)}."
-        )
-
-    return judged
-
-
-def fixed_parameters(schemes: Sequence[tuple[str, str]]) -> Callable[[Evidence], Judgement]:
-    """A judge of whether the second of each two schemes, static, uses less and is less fair on some link."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        def found(metric: str) -> dict[str, Estimate]:
-            return {
-                f"{CAPACITY[n]:g} Mbit/s, {SCHEME_NAMES[static]}": evidence.difference(
-                    metric, cell(n, dynamic), cell(n, static)
-                )
-                for n in SCENARIOS
-                for dynamic, static in schemes
-            }
-
-        uses, spreads = found("utilization"), found("spread")
-        return judge(
-            all_of(any_of(*map(above, uses.values())), any_of(*map(below, spreads.values()))),
-            f"Use of the path, dynamic − static: {listed(uses, 3, sign=True)}; spread of rate over contract: "
-            f"{listed(spreads, sign=True)}.",
-        )
-
-    return judged
+def fixed_parameters(schemes: Sequence[tuple[str, str]]) -> Judge:
+    """Judge whether the second of each two schemes, static, uses less and is less fair on some link."""
+    pairs = {
+        f"{CAPACITY[n]:g} Mbit/s, {SCHEME_NAMES[static]}": (cell(n, dynamic), cell(n, static))
+        for n in SCENARIOS
+        for dynamic, static in schemes
+    }
+    uses, spreads = (differences(m, pairs).reads("{name}: {value}") for m in ("utilization", "spread"))
+    return (uses.any(above) & spreads.any(below)).said(
+        "Use of the path, dynamic − static: {:+}; spread of rate over contract: {spreads:+.2}.",
+        spreads=spreads,
+    )
 
 
-def low_thresholds(low: str, high: str) -> Callable[[Evidence], Judgement]:
-    """A judge of whether the lower of two static thresholds drop more, and leave smaller windows."""
+def low_thresholds(low: str, high: str) -> Judge:
+    """Judge whether the lower of two static thresholds drop more, and leave smaller windows."""
+    drops, sizes = (difference(metric, static(low), static(high)) for metric in ("lost", "mean_window"))
 
-    def judged(evidence: Evidence) -> Judgement:
-        drops = evidence.difference("lost", static(low), static(high))
-        sizes = evidence.difference("mean_window", static(low), static(high))
-        text = "; ".join(
+    def each(evidence: Evidence) -> str:
+        return "; ".join(
             f"{t}: {100 * evidence.mean('lost', static(t)):.3f} % lost, mean window "
             f"{evidence.estimate('mean_window', static(t)).text(1)}, "
             f"use {evidence.mean('utilization', static(t)):.4f}"
             for t in (low, high)
         )
-        return judge(all_of(above(drops), below(sizes)), f"On 50 Mbit/s, {text}.")
 
-    return judged
-
-
-def high_thresholds(high: str) -> Callable[[Evidence], Judgement]:
-    """A judge of whether high static thresholds drop a smaller part of OUT packets early than the stated."""
-
-    def early(thresholds: str) -> dict[str, Any]:
-        return {**static(thresholds), "reason": "early"}
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = evidence.difference("out_lost", early(high), early(STATED))
-        text = "; ".join(f"{t}: {100 * evidence.mean('out_lost', early(t)):.3f} %" for t in (STATED, high))
-        return judge(below(found), f"OUT packets that RED drops early, {text}.")
-
-    return judged
+    return (drops.all(above) & sizes.all(below)).said("On 50 Mbit/s, {each}.", each=each)
 
 
-def one_queue(more: float) -> Callable[[Evidence], Judgement]:
-    """A judge of whether the near path gets far more in one queue."""
-    return lambda evidence: _of_paths(evidence, ONE, lambda found: above(found, more))
+def high_thresholds(high: str) -> Judge:
+    """Judge whether high static thresholds drop a smaller part of OUT packets early than the stated."""
+    stated, early = ({**static(thresholds), "reason": "early"} for thresholds in (STATED, high))
+    found = difference("out_lost", early, stated).reads(f"{STATED}: {{second}}; {high}: {{first}}")
+    return found.all(below).said("OUT packets that RED drops early, {:.3%}.")
 
 
-def queue_each(tolerance: float) -> Callable[[Evidence], Judgement]:
-    """A judge of whether both paths get their half with a queue each under WFQ."""
-    return lambda evidence: _of_paths(evidence, TWO, lambda found: near(found, 1, tolerance))
-
-
-def _of_paths(evidence: Evidence, queues: str, side: Callable[[Estimate], Check]) -> Judgement:
-    near_rate, far = (evidence.estimate("throughput", {**trips(queues), "path": p}) for p in ("near", "far"))
-    found = _ratio(evidence, queues)
-    return judge(
-        side(found),
-        f"Rate of a flow, Mbit/s (each path's share is {SOLD:g}): near {near_rate.text(2)}, far {far.text(2)}"
-        f"; ratio {found.text(2)}.",
+def of_paths(queues: str, side: Side, *bounds: float) -> Judge:
+    """Judge the ratio of what the near and the far path get."""
+    near_, far = ({**trips(queues), "path": path} for path in ("near", "far"))
+    ratio = of_runs({"": (lambda a, b: a / b, ("throughput", near_), ("throughput", far))}).reads("{value}")
+    return ratio.all(side, *bounds).said(
+        f"Rate of a flow, Mbit/s (each path's share is {CONTRACT_MBPS:g}): {{rates:.2}}; ratio {{:.2}}.",
+        rates=levels("throughput", {"near": near_, "far": far}),
     )
-
-
-def _ratio(evidence: Evidence, queues: str) -> Estimate:
-    by_path = [evidence.by_seed("throughput", {**trips(queues), "path": p}) for p in ("near", "far")]
-    return estimate([by_path[0][seed] / by_path[1][seed] for seed in sorted(by_path[0])])
 
 
 def _plot(metric: str, title: str, y_label: str) -> Plot:
@@ -336,8 +274,8 @@ def _table(title: str, metrics: Mapping[str, str], digits: int = 2, **where: Fac
 
 FAIRER = rule_reinforces("spread", "Spread of rate over contract", below)
 MARKER_ALIKE = ((PROPOSED, "twam+wred"), ("tsw+dwred", BASELINE))
-JUDGES: dict[str, Callable[[Evidence], Judgement] | dict[str, Callable[[Evidence], Judgement]]] = {
-    "marker-improves-fairness": {"": marker_improves, "on 50 Mbit/s alone": marker_improves_at_50},
+JUDGES: Mapping[str, Judge | Judges] = {
+    "marker-improves-fairness": {"": marker_improves(SCENARIOS), "on 50 Mbit/s alone": marker_improves((2,))},
     "few-round-trips": {"": few_round_trips(SCENARIOS), "on 50 Mbit/s alone": few_round_trips((2,))},
     "drop-rule-reinforces": {
         "fairness": FAIRER,
@@ -353,13 +291,21 @@ JUDGES: dict[str, Callable[[Evidence], Judgement] | dict[str, Callable[[Evidence
         "10/40 against 40/160": low_thresholds("10/40", STATED),
     },
     "high-thresholds": {"": high_thresholds(HIGH), "160/640": high_thresholds(HIGHER)},
-    "one-queue-unfair": {"": one_queue(MORE), "a tenth more": one_queue(1.1), "twice": one_queue(2.0)},
-    "queue-each-fair": {"": queue_each(TOLERANCE), "5 %": queue_each(0.05), "20 %": queue_each(0.2)},
+    "one-queue-unfair": {
+        "": of_paths(ONE, above, MORE),
+        "a tenth more": of_paths(ONE, above, 1.1),
+        "twice": of_paths(ONE, above, 2.0),
+    },
+    "queue-each-fair": {
+        "": of_paths(TWO, near, 1, TOLERANCE),
+        "5 %": of_paths(TWO, near, 1, 0.05),
+        "20 %": of_paths(TWO, near, 1, 0.2),
+    },
     "rule-spares-timeouts": rule_reinforces("timeouts", "Timeouts of a flow", below),
 }
 
-ABLATION = Study(
-    id="bouras-ablation",
+ABLATION = THIS.study(
+    "ablation",
     title="Which part does what",
     source=f"{TITLE}, sections 3, 4, 6 and 7, and combinations that it does not separate",
     summary="TSW2CM or TWAM, with WRED or dynamic WRED; intervals; static thresholds; unequal round trips",
@@ -372,8 +318,7 @@ ABLATION = Study(
     ],
     scenario=build,
     samples=samples,
-    published=STATEMENT.values,
-    claims=claims(STATEMENT.claims, JUDGES),
+    judges=JUDGES,
     tables=(
         _table(
             "Spread of rate over contract; flows of ten that have their contract",
@@ -419,9 +364,6 @@ ABLATION = Study(
         _plot("spread", "Spread of rate over contract", "standard deviation over mean"),
         _plot("timeouts", "Timeouts of a flow in 180 s", "timeouts per flow"),
     ),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=RUNS,
 )

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.studies.assumptions import Place, map_of
-from perhop.studies.bouras import ablation, judges, scenarios
+from perhop.studies.bouras import ablation, scenarios
+from perhop.studies.bouras.claims import BY_STUDY
 from perhop.studies.bouras.common import (
     ALIKE,
     BASELINE,
@@ -116,7 +117,6 @@ USED: Mapping[str, frozenset[str]] = {
     "ablation": frozenset({"spread", "utilization"}),
 }
 """The metrics that the claims of each study need; a map of all would be large."""
-STATEMENT = THIS.item("map")
 PARTS = ("marker-improves-fairness", "drop-rule-reinforces", "fixed-parameters")
 """The claims of the ablation that need few cells."""
 PART_CELLS = [ablation.cell(n, scheme) for n in ablation.SCENARIOS for scheme in ablation.COMBINED]
@@ -139,7 +139,7 @@ def figures_at(case: Case, setting: Setting) -> list[Study]:
             scenario=build,
             samples=take,
             summaries=None,
-            claims=claims(THIS.item(item).claims, judges.on(case, judges.BY_STUDY[item])),
+            claims=claims(THIS.item(item).claims, BY_STUDY[item](case)),
         )
 
     return [at(item, study) for item, study in FIGURES.items()]
@@ -183,5 +183,5 @@ MAP = map_of(
     f"{TITLE}: round trip and contracts of its lost Figure 1, WRED's colors, and what else it leaves open",
     stated=[*FIGURES.values(), ablation.ABLATION],
     places=list(places()),
-    statement=STATEMENT,
+    statement=THIS.item("map"),
 )

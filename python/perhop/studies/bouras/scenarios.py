@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perhop.show.declared import Axis, Plot, Reference, Row, Table
-from perhop.studies.bouras import judges
+from perhop.studies.bouras.claims import BY_STUDY
 from perhop.studies.bouras.common import (
     BASELINE,
     CAPACITY,
@@ -31,7 +31,6 @@ from perhop.studies.bouras.common import (
 )
 from perhop.studies.bouras.judges import Case, cell
 from perhop.studies.evidence import Sample
-from perhop.studies.paper import claims
 from perhop.studies.study import Study
 
 if TYPE_CHECKING:
@@ -206,9 +205,8 @@ def _study(
     runs: int = RUNS,
     source: str = "",
 ) -> Study:
-    stated = THIS.item(item)
-    return Study(
-        id=f"bouras-{item}",
+    return THIS.study(
+        item,
         title=title,
         source=f"{TITLE}, {source or f'Figure {item[-1]}'}",
         summary=summary,
@@ -217,11 +215,7 @@ def _study(
         scenario=build,
         samples=take,
         summaries=summaries,
-        published=stated.values,
-        claims=claims(stated.claims, judges.on(Case(), judges.BY_STUDY[item])),
-        notes=stated.notes,
-        method=stated.method,
-        assumptions=stated.assumptions,
+        judges=BY_STUDY[item](Case()),
         tables=tables,
         plots=plots,
         default_runs=runs,

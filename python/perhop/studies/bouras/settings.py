@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perhop.show.declared import Table
-from perhop.statistics.judging import Judgement, above, all_of, below, fact, judge
+from perhop.statistics.judging import Judgement, above, below, fact, judge
 from perhop.studies.bouras import judges
 from perhop.studies.bouras.common import (
     ADMISSIBLE,
@@ -28,8 +28,7 @@ from perhop.studies.bouras.common import (
 from perhop.studies.bouras.judges import Case, cell
 from perhop.studies.bouras.scenarios import SCENARIO_AXIS, samples, setting_of
 from perhop.studies.evidence import Sample
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.judges import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
     from perhop.studies.evidence import Evidence
+    from perhop.studies.judges import Judge
 
 QUOTED = (0.20, 0.25)
 """Mean queue over BW*D that section 4 quotes from the authors' earlier work."""
@@ -44,8 +44,6 @@ ABOUT = 0.03
 """How far "approximately" goes."""
 ALL_SETS_AT = (150, 200)
 """The round trips at which the queue is about that; all sets are run there."""
-
-STATEMENT = THIS.item("settings")
 
 
 def cells() -> list[dict[str, Any]]:
@@ -85,7 +83,7 @@ def set_decides(evidence: Evidence) -> Judgement:
 
     def miss(ms: int) -> list[str]:
         cases = {name: Case(contracts=name, round_trip=ms) for name in ADMISSIBLE}
-        return [n for n, case in cases.items() if judges.of_large(evidence, case, 2).mean < judges.KEPT]
+        return [n for n, case in cases.items() if judges.of_large(case, 2)(evidence)[""].mean < judges.KEPT]
 
     found = {ms: miss(ms) for ms in ALL_SETS_AT}
     text = "; ".join(
@@ -97,41 +95,36 @@ def set_decides(evidence: Evidence) -> Judgement:
     )
 
 
-def low_thresholds_at_long_trips(evidence: Evidence) -> Judgement:
+def low_thresholds_at_long_trips() -> Judge:
     """Where 160 packets are the bandwidth-delay product, static WRED's large flows are safe; beyond, not."""
-    found = {ms: judges.of_large(evidence, Case(round_trip=ms), 2) for ms in ROUND_TRIPS}
-    return judge(
-        all_of(above(found[ROUND_TRIPS[0]], judges.KEPT), below(found[ROUND_TRIPS[-1]], judges.KEPT)),
-        f"Rate over contract of flows 8 to 10 on 50 Mbit/s by round trip, ms: {judges.listed(found)}.",
+    found = {ms: judges.of_large(Case(round_trip=ms), 2) for ms in ROUND_TRIPS}
+    short, long = found[ROUND_TRIPS[0]], found[ROUND_TRIPS[-1]]
+    return (short.all(above, judges.KEPT) & long.all(below, judges.KEPT)).said(
+        "Rate over contract of flows 8 to 10 on 50 Mbit/s by round trip, ms: {by_trip:.2}.",
+        by_trip=grouped(found, between=", "),
     )
 
 
-def in_profile_must_be_spared(evidence: Evidence) -> Judgement:
+def in_profile_must_be_spared() -> Judge:
     """Where dynamic WRED drops IN packets as well, flows 8, 9 and 10 miss their contracts under it."""
-    found = judges.of_large(evidence, Case(baseline=PROPOSED_IN), 2)
-    return judge(
-        below(found, judges.KEPT), f"Rate over contract of flows 8 to 10 on 50 Mbit/s: {found.text()}."
-    )
+    found = judges.of_large(Case(baseline=PROPOSED_IN), 2).all(below, judges.KEPT)
+    return found.said("Rate over contract of flows 8 to 10 on 50 Mbit/s: {}.")
 
 
-SETTINGS_STUDY = Study(
-    id="bouras-settings",
+SETTINGS_STUDY = THIS.study(
+    "settings",
     title="What the choice of the setting rests on",
     source=f"{TITLE}: round trip and contracts of its lost Figure 1",
     summary="dynamic WRED's queue at four round trips; large flows with 17 sets of contracts",
     cells=cells(),
     scenario=build,
     samples=take,
-    published=STATEMENT.values,
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "round-trip-of-the-queue": round_trip_of_the_queue,
-            "set-decides": set_decides,
-            "low-thresholds-at-long-trips": low_thresholds_at_long_trips,
-            "in-profile-must-be-spared": in_profile_must_be_spared,
-        },
-    ),
+    judges={
+        "round-trip-of-the-queue": round_trip_of_the_queue,
+        "set-decides": set_decides,
+        "low-thresholds-at-long-trips": low_thresholds_at_long_trips(),
+        "in-profile-must-be-spared": in_profile_must_be_spared(),
+    },
     tables=(
         Table(
             "Mean queue of the first link under TWAM + DWRED, share of the bandwidth-delay product",
@@ -151,9 +144,6 @@ SETTINGS_STUDY = Study(
         ),
     ),
     plots=(),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=3,
 )

@@ -13,8 +13,6 @@ from perhop.show.declared import Axis, Plot, Reference, Row, Table
 from perhop.statistics.judging import above, all_of, below, judge, near
 from perhop.studies.evidence import Sample
 from perhop.studies.hurley.common import ABE, BETA, LINK, RAP, RUNS, SETTING, THIS, TITLE, traffic
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,8 +62,6 @@ PLACES = {
 }
 """The paper's setting; and a path on which alpha p comes to 1, so that alpha_m no longer follows alpha."""
 PLACE_AXIS = Axis("rate_mbps", "Link", PLACES)
-
-STATEMENT = THIS.item("alpha")
 
 
 def build(factors: Factors) -> Mapping[str, Any]:
@@ -181,24 +177,20 @@ def _plot(metric: str, title: str, name: str, y_label: str) -> Plot:
     )
 
 
-ALPHA = Study(
-    id="hurley-alpha",
+ALPHA = THIS.study(
+    "alpha",
     title="The law that moves alpha",
     source=f"{TITLE}, section 2",
     summary="Figure 2's setting and a slow link; alpha_t^2/alpha_m directly and smoothed, an integral law",
     cells=[cell(law, rate) for rate in PLACES for law in LAWS],
     scenario=build,
     samples=samples,
-    published=STATEMENT.values,
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "direct-alternates": alternates,
-            "smoothed-rests-at-root": rests_at_root,
-            "integral-converges": integral_converges,
-            "integral-winds-up": integral_winds_up,
-        },
-    ),
+    judges={
+        "direct-alternates": alternates,
+        "smoothed-rests-at-root": rests_at_root,
+        "integral-converges": integral_converges,
+        "integral-winds-up": integral_winds_up,
+    },
     tables=(
         Table(
             "Where alpha settles (geometric mean from 60 s on), and by which factor it varies",
@@ -231,9 +223,6 @@ ALPHA = Study(
             "green over blue losses",
         ),
     ),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     summaries=one_run,
     extra=True,
     default_runs=RUNS,

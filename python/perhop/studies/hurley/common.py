@@ -12,14 +12,15 @@ from perhop.measures.fairness import histogram_cdf
 from perhop.show.declared import Axis
 from perhop.studies import sampling
 from perhop.studies.evidence import Sample
+from perhop.studies.judges import differences, levels
 from perhop.studies.paper import Paper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
-    from perhop.statistics.intervals import Estimate
+    from perhop.studies.judges import Numbers
 
 THIS = Paper(__package__)
 TITLE = 'Hurley and Le Boudec, "A proposal for an Asymmetric Best-Effort service"'
@@ -195,9 +196,14 @@ BETA_TOLERANCE = 0.5
 """A ratio of throughputs is "approximately beta" where beta is the nearest whole number."""
 
 
-def each(found: Mapping[str, Estimate], digits: int, *, sign: bool = False) -> str:
-    """`RAP 2.41 ± 0.02, TFRC …`: an estimate for each green source."""
-    return ", ".join(f"{FORM_NAMES[form]} {e.text(digits, sign=sign)}" for form, e in found.items())
+def by_form(metric: str, key: Callable[[str], Factors]) -> Numbers:
+    """A number with each green source: `RAP 2.41 ± 0.02, TFRC …`."""
+    return levels(metric, {name: key(form) for form, name in FORM_NAMES.items()})
+
+
+def changes(metric: str, first: Callable[[str], Factors], second: Callable[[str], Factors]) -> Numbers:
+    """The difference of two numbers with each green source."""
+    return differences(metric, {name: (first(form), second(form)) for form, name in FORM_NAMES.items()})
 
 
 def services(run: Run) -> list[str]:

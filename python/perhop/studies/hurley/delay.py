@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.plurals import counted
 from perhop.show.declared import Axis, Plot, Table
-from perhop.statistics.judging import above, all_of, below, fact, judge
+from perhop.statistics.judging import above, below, fact, judge
 from perhop.studies.hurley.common import (
     ABE,
     BLUE,
@@ -21,13 +21,12 @@ from perhop.studies.hurley.common import (
     THIS,
     TITLE,
     cdf,
-    each,
+    changes,
     each_source,
     traffic,
     waits,
 )
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.judges import difference, differences, grouped, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from perhop.show.declared import Factors
     from perhop.statistics.judging import Judgement
     from perhop.studies.evidence import Evidence, Sample
+    from perhop.studies.judges import Judge, Numbers
 
 FLOWS = 10
 UNLIMITED = "unlimited"
@@ -90,121 +90,127 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     yield from each_source(factors, run)
 
 
-def shorter(evidence: Evidence) -> Judgement:
-    """Every quantile of green's wait is below flat best effort's, paired."""
-    return quantiles_below(evidence, (ABE, GREEN), (FLAT, GREEN), "Green's wait, ABE − flat")
+def of(scheme: str, service: str = GREEN) -> Callable[[str], Factors]:
+    """The factors of a service's measures under a router, for each green source."""
+    return lambda form: key(scheme, form, service)
 
 
-def shorter_than_blue(evidence: Evidence) -> Judgement:
-    """Under ABE every quantile of green's wait is below blue's in the same run."""
-    return quantiles_below(evidence, (ABE, GREEN), (ABE, BLUE), "Wait under ABE, green − blue")
+def shorter() -> Judge:
+    """Judge whether every quantile of green's wait is below flat best effort's."""
+    return quantiles_below((ABE, GREEN), (FLAT, GREEN), "Green's wait, ABE − flat")
 
 
-def quantiles_below(evidence: Evidence, a: tuple[str, str], b: tuple[str, str], words: str) -> Judgement:
-    """Every quantile of one (router, service)'s wait is below another's, with all green sources."""
-    found = {
-        f: {m: evidence.difference(m, key(a[0], f, a[1]), key(b[0], f, b[1])) for m in QUANTILE_METRICS}
-        for f in FORM_NAMES
+def shorter_than_blue() -> Judge:
+    """Judge whether under ABE every quantile of green's wait is below blue's in the same run."""
+    return quantiles_below((ABE, GREEN), (ABE, BLUE), "Wait under ABE, green − blue")
+
+
+def quantiles_below(a: tuple[str, str], b: tuple[str, str], words: str) -> Judge:
+    """Judge whether every quantile of one (router, service)'s wait is below another's, with all sources."""
+
+    def of_form(form: str) -> Numbers:
+        pair = (key(a[0], form, a[1]), key(b[0], form, b[1]))
+        each = {metric.removeprefix("wait_"): difference(metric, *pair) for metric in QUANTILE_METRICS}
+        return grouped(each, "{name} {all}", ", ")
+
+    found = grouped({name: of_form(form) for form, name in FORM_NAMES.items()}, "{name} {all}")
+    return found.all(below).said(f"{words}, ms: {{:+.1}}.")
+
+
+def less(metric: str, a: tuple[str, str], b: tuple[str, str], words: str) -> Judge:
+    """Judge whether one (router, service) has less of something than another, with all green sources."""
+    return changes(metric, of(*a), of(*b)).all(below).said(f"{words}, ms: {{:+.1}}.")
+
+
+def _longest(evidence: Evidence, scheme: str) -> dict[str, float]:
+    """The longest wait of a green packet in all runs, ms, with each green source."""
+    return {
+        name: max(evidence.by_seed("wait_max", key(scheme, form)).values())
+        for form, name in FORM_NAMES.items()
     }
-    text = "; ".join(
-        f"{FORM_NAMES[f]} "
-        + ", ".join(f"{m.removeprefix('wait_')} {e.text(1, sign=True)}" for m, e in by_metric.items())
-        for f, by_metric in found.items()
-    )
-    return judge(
-        all_of(*(below(e) for by_metric in found.values() for e in by_metric.values())),
-        f"{words}, ms: {text}.",
-    )
 
 
-def less(evidence: Evidence, metric: str, a: tuple[str, str], b: tuple[str, str], words: str) -> Judgement:
-    """One (router, service) has less of something than another, with all green sources."""
-    found = {f: evidence.difference(metric, key(a[0], f, a[1]), key(b[0], f, b[1])) for f in FORM_NAMES}
-    return judge(all_of(*map(below, found.values())), f"{words}, ms: {each(found, 1, sign=True)}.")
+def _listed(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.1f}" for name, value in values.items())
 
 
 def bounded(evidence: Evidence) -> Judgement:
-    """No green packet of any run waited longer than N_g + 1 packet times."""
-    longest = {f: max(evidence.by_seed("wait_max", key(ABE, f)).values()) for f in FORM_NAMES}
-    text = ", ".join(f"{FORM_NAMES[f]} {value:.1f}" for f, value in longest.items())
+    """Judge whether no green packet of any run waited longer than N_g + 1 packet times."""
+    longest = _longest(evidence, ABE)
     return judge(
         fact(holds=max(longest.values()) <= BOUND_MS),
         f"Longest wait of a green packet in {counted(evidence.runs, 'run')}, ms "
-        f"(bound {BOUND_MS:.1f}): {text}.",
+        f"(bound {BOUND_MS:.1f}): {_listed(longest)}.",
     )
 
 
-def both_gain(evidence: Evidence) -> Judgement:
-    """Each blue source receives more, and each green one has less jitter, than under flat best effort."""
-    checks, least = [], {}
-    for form in FORM_NAMES:
-        rates, jitter = (
-            [
-                evidence.difference(
-                    metric,
-                    {**key(ABE, form, service), "source": source},
-                    {**key(FLAT, form, service), "source": source},
-                )
-                for source in range(1, FLOWS + 1)
-            ]
-            for metric, service in (("source_rate", BLUE), ("source_jitter", GREEN))
-        )
-        checks += [*map(above, rates), *map(below, jitter)]
-        least[form] = min(rates, key=lambda e: e.low), max(jitter, key=lambda e: e.high)
-    text = "; ".join(
-        f"{FORM_NAMES[form]} {rate.text(3, sign=True)} Mbit/s and {jitter.text(2, sign=True)} ms"
-        for form, (rate, jitter) in least.items()
-    )
-    return judge(
-        all_of(*checks),
+def both_gain() -> Judge:
+    """Judge whether each blue source receives more, and each green one has less jitter, than when flat."""
+
+    def sources(metric: str, service: str) -> dict[str, Numbers]:
+        return {
+            name: differences(
+                metric,
+                {
+                    n: ({**key(ABE, form, service), "source": n}, {**key(FLAT, form, service), "source": n})
+                    for n in range(1, FLOWS + 1)
+                },
+            ).reads("{value}")
+            for form, name in FORM_NAMES.items()
+        }
+
+    rates, jitter = sources("source_rate", BLUE), sources("source_jitter", GREEN)
+
+    def least(evidence: Evidence) -> str:
+        texts = []
+        for name in FORM_NAMES.values():
+            rate = min(rates[name](evidence).values(), key=lambda found: found.low)
+            worst = max(jitter[name](evidence).values(), key=lambda found: found.high)
+            texts.append(f"{name} {rate.text(3, sign=True)} Mbit/s and {worst.text(2, sign=True)} ms")
+        return "; ".join(texts)
+
+    return (grouped(rates).all(above) & grouped(jitter).all(below)).said(
         f"The smallest gain of the {FLOWS} blue sources in rate, and of the {FLOWS} green ones in jitter "
-        f"(RFC 3550), ABE − flat: {text}.",
+        "(RFC 3550), ABE − flat: {least}.",
+        least=least,
     )
 
 
-def neither_better(evidence: Evidence) -> Judgement:
-    """Under ABE green loses a larger share, and blue waits longer with more jitter."""
-    lost = {f: evidence.difference("loss", key(ABE, f), key(ABE, f, BLUE)) for f in FORM_NAMES}
-    jitter = {f: evidence.difference("jitter", key(ABE, f, BLUE), key(ABE, f)) for f in FORM_NAMES}
-    return judge(
-        all_of(*map(above, lost.values()), *map(above, jitter.values())),
-        f"Green's losses − blue's: {each(lost, 3, sign=True)}; blue's jitter − green's, ms: "
-        f"{each(jitter, 1, sign=True)}.",
+def neither_better() -> Judge:
+    """Judge whether under ABE green loses a larger share, and blue waits longer with more jitter."""
+    lost = changes("loss", of(ABE), of(ABE, BLUE)).all(above)
+    jitter = changes("jitter", of(ABE, BLUE), of(ABE)).all(above)
+    return together(
+        lost.said("Green's losses − blue's: {:+};"), jitter.said("blue's jitter − green's, ms: {:+.1}.")
     )
 
 
-def makes_it(evidence: Evidence, without: str) -> Judgement:
-    """Green waits longer without a part of its admission, with all green sources."""
+def makes_it(without: str) -> Judge:
+    """Judge whether green waits longer without a part of its admission, with all green sources."""
     name = ROUTER_NAMES[without]
-    found = {f: evidence.difference("wait_p99", key(without, f), key(ABE, f)) for f in FORM_NAMES}
-    gain = {f: evidence.difference("wait_p99", key(FLAT, f), key(ABE, f)) for f in FORM_NAMES}
-    most = {f: max(evidence.by_seed("wait_max", key(without, f)).values()) for f in FORM_NAMES}
-    return judge(
-        all_of(*map(above, found.values())),
-        f"99 % of green packets wait less than, ms: flat − ABE {each(gain, 1, sign=True)}; {name} − "
-        f"ABE {each(found, 2, sign=True)}; longest wait with {name} "
-        + ", ".join(f"{FORM_NAMES[f]} {value:.1f}" for f, value in most.items())
-        + f" (N_g allows {BOUND_MS:.1f}).",
+    return (
+        changes("wait_p99", of(without), of(ABE))
+        .all(above)
+        .said(
+            f"99 % of green packets wait less than, ms: flat − ABE {{gain:+.1}}; {name} − ABE {{:+.2}}; "
+            f"longest wait with {name} {{longest}} (N_g allows {BOUND_MS:.1f}).",
+            gain=changes("wait_p99", of(FLAT), of(ABE)),
+            longest=lambda evidence: _listed(_longest(evidence, without)),
+        )
     )
 
 
-def limit_suffices(evidence: Evidence) -> Judgement:
-    """With N_g but alpha 1 green waits less than in flat best effort, with all green sources."""
-    found = {f: evidence.difference("wait_p99", key(EQUAL_DROPS, f), key(FLAT, f)) for f in FORM_NAMES}
-    return judge(
-        all_of(*map(below, found.values())),
-        f"99 % of green packets wait less than, {ROUTER_NAMES[EQUAL_DROPS]} − flat, ms: "
-        f"{each(found, 2, sign=True)}.",
-    )
+def limit_suffices() -> Judge:
+    """Judge whether with N_g but alpha 1 green waits less than in flat best effort."""
+    found = changes("wait_p99", of(EQUAL_DROPS), of(FLAT)).all(below)
+    name = ROUTER_NAMES[EQUAL_DROPS]
+    return found.said(f"99 % of green packets wait less than, {name} − flat, ms: {{:+.2}}.")
 
 
-def green_leaves_capacity(evidence: Evidence) -> Judgement:
-    """Green alone uses less of the link than under flat best effort."""
-    found = {f: evidence.difference("utilization", cell(ABE, f), cell(FLAT, f)) for f in FORM_NAMES}
-    return judge(
-        all_of(*map(below, found.values())),
-        f"Share of the link used, ABE − flat: {each(found, 3, sign=True)}.",
-    )
+def green_leaves_capacity() -> Judge:
+    """Judge whether green alone uses less of the link than under flat best effort."""
+    found = changes("utilization", lambda form: cell(ABE, form), lambda form: cell(FLAT, form))
+    return found.all(below).said("Share of the link used, ABE − flat: {:+}.")
 
 
 def _tables(services: tuple[str, ...]) -> tuple[Table, ...]:
@@ -252,67 +258,51 @@ def _plot() -> Plot:
     )
 
 
-FIG3_STATEMENT = THIS.item("fig3")
-FIG3 = Study(
-    id="hurley-fig3",
+FIG3 = THIS.study(
+    "fig3",
     title="How long green packets wait, ten blue and ten green flows",
     source=f"{TITLE}, Figure 3",
     summary="10 blue and 10 green flows, under ABE and flat best effort",
     cells=[cell(scheme, form) for form in FORM_NAMES for scheme in (ABE, FLAT)],
     scenario=build(FLOWS),
     samples=samples,
-    published=FIG3_STATEMENT.values,
-    claims=claims(
-        FIG3_STATEMENT.claims,
-        {
-            "better-delays": shorter,
-            "shorter-than-blue": shorter_than_blue,
-            "less-jitter": {
-                "": lambda e: less(e, "jitter", (ABE, GREEN), (ABE, BLUE), "Jitter p99 − p50, green − blue"),
-                "p95 − p50 of the wait": lambda e: less(
-                    e, "jitter_95", (ABE, GREEN), (ABE, BLUE), "Jitter p95 − p50, green − blue"
-                ),
-            },
-            "bounded": bounded,
-            "both-gain": both_gain,
-            "neither-better": neither_better,
+    judges={
+        "better-delays": shorter(),
+        "shorter-than-blue": shorter_than_blue(),
+        "less-jitter": {
+            "": less("jitter", (ABE, GREEN), (ABE, BLUE), "Jitter p99 − p50, green − blue"),
+            "p95 − p50 of the wait": less(
+                "jitter_95", (ABE, GREEN), (ABE, BLUE), "Jitter p95 − p50, green − blue"
+            ),
         },
-    ),
+        "bounded": bounded,
+        "both-gain": both_gain(),
+        "neither-better": neither_better(),
+    },
     tables=_tables((BLUE, GREEN)),
     plots=(_plot(),),
-    notes=FIG3_STATEMENT.notes,
-    method=FIG3_STATEMENT.method,
-    assumptions=FIG3_STATEMENT.assumptions,
     default_runs=RUNS,
 )
 
-FIG5_STATEMENT = THIS.item("fig5")
-FIG5 = Study(
-    id="hurley-fig5",
+FIG5 = THIS.study(
+    "fig5",
     title="All green: the wait is still shorter",
     source=f"{TITLE}, Figure 5",
     summary="10 green flows and no blue one, under ABE, ABE without N_g or alpha, and flat best effort",
     cells=[cell(scheme, form) for form in FORM_NAMES for scheme in ROUTER_NAMES],
     scenario=build(0),
     samples=samples,
-    published=FIG5_STATEMENT.values,
-    claims=claims(
-        FIG5_STATEMENT.claims,
-        {
-            "still-better": shorter,
-            "due-to-control": {
-                "delay control alone": lambda e: makes_it(e, UNLIMITED),
-                "all that admits a green packet": lambda e: makes_it(e, SCHEDULER),
-                "delay control would do without alpha": limit_suffices,
-            },
-            "few-in-queue": bounded,
-            "leaves-capacity": green_leaves_capacity,
+    judges={
+        "still-better": shorter(),
+        "due-to-control": {
+            "delay control alone": makes_it(UNLIMITED),
+            "all that admits a green packet": makes_it(SCHEDULER),
+            "delay control would do without alpha": limit_suffices(),
         },
-    ),
+        "few-in-queue": bounded,
+        "leaves-capacity": green_leaves_capacity(),
+    },
     tables=_tables((GREEN,)),
     plots=(_plot(),),
-    notes=FIG5_STATEMENT.notes,
-    method=FIG5_STATEMENT.method,
-    assumptions=FIG5_STATEMENT.assumptions,
     default_runs=RUNS,
 )

@@ -23,8 +23,6 @@ from perhop.studies.hurley.common import (
     TITLE,
     traffic,
 )
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,8 +61,6 @@ READINGS: Mapping[str, Mapping[str, Any]] = {
 RTT_AXIS = Axis("rtt_ms", "Propagation round trip, ms")
 RATE_AXIS = Axis("rate_mbps", "Link", {rate: f"{rate:g} Mbit/s" for rate in RATES})
 READING_AXIS = Axis("reading", "Reading of alpha p", READING_NAMES)
-
-STATEMENT = THIS.item("rtt")
 
 
 def cell(rate: float, rtt: float, reading: str = FINAL, form: str = RAP) -> dict[str, Any]:
@@ -185,25 +181,21 @@ def slow_links_cut(evidence: Evidence) -> Judgement:
     )
 
 
-ROUNDTRIP = Study(
-    id="hurley-rtt",
+ROUNDTRIP = THIS.study(
+    "rtt",
     title="The ratio of throughputs over round trips",
     source=f"{TITLE}: what the paper leaves open",
     summary="round trips of 44 to 400 ms on 2 to 10 Mbit/s; three readings of alpha p; three green sources",
     cells=list(cells()),
     scenario=build,
     samples=samples,
-    published=STATEMENT.values,
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "levels-off": levels_off,
-            "met-where-green-suffers": met_where_green_suffers,
-            "reading-matters-little": reading_matters_little,
-            "source-decides": source_decides,
-            "slow-links-cut": slow_links_cut,
-        },
-    ),
+    judges={
+        "levels-off": levels_off,
+        "met-where-green-suffers": met_where_green_suffers,
+        "reading-matters-little": reading_matters_little,
+        "source-decides": source_decides,
+        "slow-links-cut": slow_links_cut,
+    },
     tables=(
         *(
             Table(
@@ -254,9 +246,6 @@ ROUNDTRIP = Study(
             references=(Reference("beta", "form", dict.fromkeys(FORM_NAMES, BETA)),),
         ),
     ),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=6,
 )

@@ -28,23 +28,23 @@ from perhop.studies.hurley.common import (
     THIS,
     TITLE,
     Setting,
-    each,
+    by_form,
+    changes,
     services,
     throughput,
     traffic,
     waits,
 )
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.judges import difference, differences, level, levels, stated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.intervals import Estimate
+    from perhop.show.declared import Factor, Factors
     from perhop.statistics.judging import Check, Judgement
     from perhop.studies.evidence import Evidence
+    from perhop.studies.judges import Judge
 
 FLOWS = 10
 CHOOSER = "chooser"
@@ -107,8 +107,6 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     ROOMY_FLAT: DOUBLE,
 }
 ALIKE = (EDF_ALIKE, PRIORITY_ALIKE)
-
-STATEMENT = THIS.item("service")
 
 
 def flood(mbps: float) -> dict[str, Any]:
@@ -217,219 +215,190 @@ def mixed(case: str, form: str) -> dict[str, Any]:
     return {"case": case, "form": form}
 
 
-def chooses(evidence: Evidence, metric: str, words: str, digits: int) -> Judgement:
-    """Every source has more of something as blue than as green, where it is measured."""
-    names = {name: text for name, text in CHOOSER_NAMES.items() if metric == "chooser_rate" or name != RENO}
-    found = {
-        name: evidence.difference(metric, chosen(BLUE_CHOICE, name), chosen(GREEN_CHOICE, name))
-        for name in names
+def of(case: str, **more: Factor) -> Callable[[str], Factors]:
+    """The factors of a number of one case, for each green source."""
+    return lambda form: {**mixed(case, form), **more}
+
+
+def of_blue(case: str) -> dict[str, Any]:
+    """The factors of blue's measures in one case."""
+    return {**cell(case), "service": BLUE}
+
+
+def chooses(metric: str, words: str, digits: int) -> Judge:
+    """Judge whether every source has more of something as blue than as green, where it is measured."""
+    pairs = {
+        text: (chosen(BLUE_CHOICE, name), chosen(GREEN_CHOICE, name))
+        for name, text in CHOOSER_NAMES.items()
+        if metric == "chooser_rate" or name != RENO
     }
-    text = "; ".join(
-        f"{names[name]} {evidence.mean(metric, chosen(BLUE_CHOICE, name)):.{digits}f} and "
-        f"{evidence.mean(metric, chosen(GREEN_CHOICE, name)):.{digits}f}, difference "
-        f"{e.text(digits, sign=True)}"
-        for name, e in found.items()
-    )
-    return judge(all_of(*map(above, found.values())), f"One source's {words}, as blue and as green: {text}.")
+    one = f"{{name}} {{first:.{digits}f}} and {{second:.{digits}f}}, difference {{value:+.{digits}}}"
+    found = differences(metric, pairs).reads(one, "; ")
+    return found.all(above).said(f"One source's {words}, as blue and as green: {{}}.")
 
 
-def prevents_starvation(evidence: Evidence, edf: str, priority: str, starved: float = STARVED) -> Judgement:
-    """In most seconds no blue packet gets through under priority, and in hardly any under EDF."""
-    silence = {case: evidence.estimate("silent", cell(case)) for case in (edf, priority)}
-    rates = {case: evidence.estimate("throughput", {**cell(case), "service": BLUE}) for case in silence}
-    shown = [f"{name} {silence[case].text(3)}" for name, case in (("EDF", edf), ("priority", priority))]
-    rated = [f"{name} {rates[case].text(4)}" for name, case in (("EDF", edf), ("priority", priority))]
-    return judge(
-        all_of(below(silence[edf], SERVED), above(silence[priority], starved)),
-        f"Share of the seconds without a blue packet: {', '.join(shown)}; a blue flow's rate, Mbit/s: "
-        f"{', '.join(rated)}.",
+def prevents_starvation(edf: str, priority: str, starved: float = STARVED) -> Judge:
+    """Judge whether most seconds pass without a blue packet under priority, and hardly any under EDF."""
+    names = {"EDF": edf, "priority": priority}
+    silent, served = level("silent", cell(priority)), level("silent", cell(edf))
+    return (served.all(below, SERVED) & silent.all(above, starved)).said(
+        "Share of the seconds without a blue packet: {shares}; a blue flow's rate, Mbit/s: {rates:.4}.",
+        shares=levels("silent", {name: cell(case) for name, case in names.items()}),
+        rates=levels("throughput", {name: of_blue(case) for name, case in names.items()}),
     )
 
 
 def rate_kept(evidence: Evidence) -> Judgement:
-    """With RED alike for both, a blue flow's rate under priority is below a twentieth of that under EDF."""
-    edf = evidence.mean("throughput", {**cell(EDF_ALIKE), "service": BLUE})
-    lost = evidence.difference(
-        "throughput", {**cell(PRIORITY_ALIKE), "service": BLUE}, {**cell(EDF_ALIKE), "service": BLUE}
-    )
+    """Judge whether, with RED alike, priority gives a blue flow less than a twentieth of what EDF gives."""
+    edf = evidence.mean("throughput", of_blue(EDF_ALIKE))
+    lost = evidence.difference("throughput", of_blue(PRIORITY_ALIKE), of_blue(EDF_ALIKE))
     return judge(below(lost, -0.95 * edf), f"Priority − EDF, Mbit/s: {lost.text(4, sign=True)} of {edf:.4f}.")
 
 
 def wait_bounded(evidence: Evidence) -> Judgement:
-    """Behind ABE's admission, priority doubles the 99 % quantile of blue's wait."""
-    edf, priority = (
-        evidence.estimate("wait_p99", {**cell(case), "service": BLUE}) for case in (EDF, PRIORITY)
-    )
-    more = evidence.difference(
-        "wait_p99", {**cell(PRIORITY), "service": BLUE}, {**cell(EDF), "service": BLUE}
-    )
+    """Judge whether behind ABE's admission priority doubles the 99 % quantile of blue's wait."""
+    edf, priority = (evidence.estimate("wait_p99", of_blue(case)) for case in (EDF, PRIORITY))
+    more = evidence.difference("wait_p99", of_blue(PRIORITY), of_blue(EDF))
     return judge(
         above(more, edf.mean), f"99 % of blue's waits, ms: EDF {edf.text(0)}, priority {priority.text(0)}."
     )
 
 
-def whole_link(evidence: Evidence) -> Judgement:
-    """Each type alone fills the link."""
-    found = {case: evidence.estimate("utilization", cell(case)) for case in (BLUE_ALONE, GREEN_ALONE)}
-    text = ", ".join(f"{case} {e.text(4)}" for case, e in found.items())
-    return judge(
-        all_of(*(at_least(e, WHOLE) for e in found.values())),
-        f"Share of the link used by {FLOOD_MBPS} Mbit/s that do not yield: {text}.",
+def whole_link() -> Judge:
+    """Judge whether each type alone fills the link."""
+    found = levels("utilization", {case: cell(case) for case in (BLUE_ALONE, GREEN_ALONE)})
+    return found.all(at_least, WHOLE).said(
+        f"Share of the link used by {FLOOD_MBPS} Mbit/s that do not yield: {{:.4}}."
     )
 
 
-def sources_use_it(evidence: Evidence) -> Judgement:
-    """The figures' green sources alone use what they use under flat best effort."""
-    found = {
-        form: evidence.difference("utilization", mixed(GREEN_SOURCES, form), mixed(GREEN_SOURCES_FLAT, form))
-        for form in FORM_NAMES
-    }
-    return judge(
-        all_of(*(at_least(e, WHOLE - 1) for e in found.values())),
-        f"Share of the link used by ten green sources, ABE − flat: {each(found, 3, sign=True)}.",
+def sources_use_it() -> Judge:
+    """Judge whether the figures' green sources alone use what they use under flat best effort."""
+    found = changes("utilization", of(GREEN_SOURCES), of(GREEN_SOURCES_FLAT)).all(at_least, WHOLE - 1)
+    return found.said("Share of the link used by ten green sources, ABE − flat: {:+}.")
+
+
+def no_compromise(share: float = HARDLY) -> Judge:
+    """Judge whether with twice the room blue loses less, and green's wait hardly grows."""
+    flat = changes("wait_p99", of(ROOMY_FLAT, service=GREEN), of(FLAT_MIX, service=GREEN))
+    own = changes("wait_p99", of(ROOMY, service=GREEN), of(PAPERS_RED, service=GREEN))
+    lost = changes("loss", of(ROOMY, service=BLUE), of(PAPERS_RED, service=BLUE))
+
+    def hardly(evidence: Evidence) -> Check:
+        grown = flat(evidence)
+        return all_of(*(below(e, share * grown[name].low) for name, e in own(evidence).items()))
+
+    return (flat.all(above) & stated(hardly) & lost.all(below)).said(
+        "With twice the room the 99 % quantile of green's wait grows by, ms: flat {:+.1}, ABE {own:+.1}; "
+        "blue's losses under ABE by {lost:+.4}.",
+        own=own,
+        lost=lost,
     )
 
 
-def grows(evidence: Evidence, metric: str, service: str, more: str, less: str) -> dict[str, Estimate]:
-    """By how much a measure of a service grows with the room, by green source."""
-    return {
-        form: evidence.difference(
-            metric, {**mixed(more, form), "service": service}, {**mixed(less, form), "service": service}
-        )
-        for form in FORM_NAMES
-    }
-
-
-def no_compromise(evidence: Evidence, share: float = HARDLY) -> Judgement:
-    """With twice the room blue loses less under ABE, and green's wait hardly grows as it does when flat."""
-    flat = grows(evidence, "wait_p99", GREEN, ROOMY_FLAT, FLAT_MIX)
-    own = grows(evidence, "wait_p99", GREEN, ROOMY, PAPERS_RED)
-    lost = grows(evidence, "loss", BLUE, ROOMY, PAPERS_RED)
-    return judge(
-        all_of(
-            *map(above, flat.values()),
-            *(below(e, share * flat[form].low) for form, e in own.items()),
-            *map(below, lost.values()),
-        ),
-        "With twice the room the 99 % quantile of green's wait grows by, ms: "
-        f"flat {each(flat, 1, sign=True)}, ABE {each(own, 1, sign=True)}; "
-        f"blue's losses under ABE by {each(lost, 4, sign=True)}.",
-    )
-
-
-def of_mixes(evidence: Evidence, metric: str, case: str) -> dict[str, Estimate]:
-    """A measure of one case with each green source."""
-    return {form: evidence.estimate(metric, mixed(case, form)) for form in FORM_NAMES}
-
-
-def typical_forces(
-    evidence: Evidence, typical: str, many: float = MANY, metric: str = "forced_blue"
-) -> Judgement:
-    """With typical parameters many losses are forced, and more than with the paper's."""
-    found = of_mixes(evidence, metric, typical)
-    more = {f: evidence.difference(metric, mixed(typical, f), mixed(PAPERS_RED, f)) for f in FORM_NAMES}
+def typical_forces(typical: str, many: float = MANY, metric: str = "forced_blue") -> Judge:
+    """Judge whether with typical parameters many losses are forced, and more than with the paper's."""
     whose = "blue's" if metric == "forced_blue" else "all"
-    return judge(
-        all_of(*map(above, more.values()), *(above(e, many) for e in found.values())),
-        f"Forced of {whose} losses: {each(found, 3)}; with the paper's parameters "
-        f"{each(of_mixes(evidence, metric, PAPERS_RED), 3)}.",
+    more = changes(metric, of(typical), of(PAPERS_RED)).all(above)
+    return (by_form(metric, of(typical)).all(above, many) & more).said(
+        f"Forced of {whose} losses: {{}}; with the paper's parameters {{papers}}.",
+        papers=by_form(metric, of(PAPERS_RED)),
     )
 
 
-def typical_controls_less(evidence: Evidence, typical: str, by: float = 0.0) -> Judgement:
-    """With typical parameters alpha_m lies farther from alpha_t, by so much."""
+def typical_controls_less(typical: str, by: float = 0.0) -> Judge:
+    """Judge whether with typical parameters alpha_m lies farther from alpha_t, by so much."""
     target = BETA**2
-    found, papers = (of_mixes(evidence, "alpha_m", case) for case in (typical, PAPERS_RED))
-    checks = []
-    for form, e in found.items():
-        difference = evidence.difference("alpha_m", mixed(typical, form), mixed(PAPERS_RED, form))
-        # Farther on the same side, or on the other: then it passes the target by more than twice the miss.
-        miss = papers[form].mean - target
-        if e.mean < target:
-            checks.append(below(difference, -2 * max(miss, 0.0) - by))
-        else:
-            checks.append(above(difference, 2 * max(-miss, 0.0) + by))
-    return judge(
-        all_of(*checks),
-        f"alpha_m (alpha_t {target:g}): {each(found, 2)}; with the paper's parameters {each(papers, 2)}.",
+    found, papers = (by_form("alpha_m", of(case)) for case in (typical, PAPERS_RED))
+    apart = changes("alpha_m", of(typical), of(PAPERS_RED))
+
+    def farther(evidence: Evidence) -> Check:
+        now, before, change = found(evidence), papers(evidence), apart(evidence)
+        checks = []
+        for name, e in now.items():
+            # Farther on the same side, or on the other: then it passes the target by twice the miss.
+            miss = before[name].mean - target
+            if e.mean < target:
+                checks.append(below(change[name], -2 * max(miss, 0.0) - by))
+            else:
+                checks.append(above(change[name], 2 * max(-miss, 0.0) + by))
+        return all_of(*checks)
+
+    return stated(farther).said(
+        f"alpha_m (alpha_t {target:g}): {{found:.2}}; with the paper's parameters {{papers:.2}}.",
+        found=found,
+        papers=papers,
     )
 
 
-def raising_compensates(evidence: Evidence) -> Judgement:
-    """The shorter round trip lowers the ratio, and a higher alpha_t brings it back, with all sources."""
-    lowered = {f: evidence.difference("ratio", mixed(ONE_QUEUE, f), mixed(PAPERS_RED, f)) for f in FORM_NAMES}
-    raised = {f: evidence.difference("ratio", mixed(RAISED, f), mixed(ONE_QUEUE, f)) for f in FORM_NAMES}
-    return judge(
-        all_of(*map(above, lowered.values()), *map(at_least_zero, raised.values())),
-        f"Blue over green: {each(of_mixes(evidence, 'ratio', PAPERS_RED), 2)}; with green's wait as long as "
-        f"blue's {each(of_mixes(evidence, 'ratio', ONE_QUEUE), 2)}; with its own and alpha_t 14 "
-        f"{each(of_mixes(evidence, 'ratio', RAISED), 2)}.",
+def raising_compensates() -> Judge:
+    """Judge whether the shorter round trip lowers the ratio, and a higher alpha_t brings it back."""
+    lowered = changes("ratio", of(ONE_QUEUE), of(PAPERS_RED)).all(above)
+    raised = changes("ratio", of(RAISED), of(ONE_QUEUE)).all(at_least, 0.0)
+    return (lowered & raised).said(
+        "Blue over green: {stated:.2}; with green's wait as long as blue's {one_queue:.2}; with its own and "
+        "alpha_t 14 {raised:.2}.",
+        stated=by_form("ratio", of(PAPERS_RED)),
+        one_queue=by_form("ratio", of(ONE_QUEUE)),
+        raised=by_form("ratio", of(RAISED)),
     )
 
 
-def at_least_zero(found: Estimate) -> Check:
-    """The mean is not below zero."""
-    return at_least(found, 0.0)
-
-
-def raising_nears_beta(evidence: Evidence) -> Judgement:
-    """The ratio with RAP is below beta at the stated alpha_t, and higher at the raised one."""
-    before, after = (evidence.estimate("ratio", mixed(case, RAP)) for case in (PAPERS_RED, RAISED))
-    difference = evidence.difference("ratio", mixed(RAISED, RAP), mixed(PAPERS_RED, RAP))
-    return judge(
-        all_of(above(difference), below(before, BETA)),
-        f"Blue over green (beta {BETA:g}): {before.text(2)} at alpha_t {BETA**2:g}, {after.text(2)} at 14.",
+def raising_nears_beta() -> Judge:
+    """Judge whether the ratio with RAP is below beta at the stated alpha_t, and higher at the raised one."""
+    before, after = (mixed(case, RAP) for case in (PAPERS_RED, RAISED))
+    found = difference("ratio", after, before).reads(
+        f"{{second:.2}} at alpha_t {BETA**2:g}, {{first:.2}} at 14"
+    )
+    return (found.all(above) & level("ratio", before).all(below, BETA)).said(
+        f"Blue over green (beta {BETA:g}): {{}}."
     )
 
 
-SERVICE = Study(
-    id="hurley-service",
+SERVICE = THIS.study(
+    "service",
     title="The service beyond the figures: choice, starvation, silence, RED's parameters",
     source=f"{TITLE}, abstract and sections 1 to 4",
     summary="one source that chooses; floods, EDF and priority; typical RED; higher alpha_t; twice the room",
     cells=list(cells()),
     scenario=build,
     samples=samples,
-    published=STATEMENT.values,
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "blue-choice-gets-more": lambda e: chooses(e, "chooser_rate", "rate, Mbit/s", 3),
-            "blue-choice-more-jitter": lambda e: chooses(e, "chooser_jitter", "jitter by RFC 3550, ms", 2),
-            "no-starvation": {
-                "the whole router": lambda e: prevents_starvation(e, EDF, PRIORITY),
-                "its scheduler": lambda e: prevents_starvation(e, EDF_ALIKE, PRIORITY_ALIKE),
-                "its scheduler, starved for a quarter of the time": lambda e: prevents_starvation(
-                    e, EDF_ALIKE, PRIORITY_ALIKE, STARVED / 2
-                ),
-                "its scheduler, by rates": rate_kept,
-                "the whole router, by blue's wait": wait_bounded,
-            },
-            "no-buffer-compromise": {
-                "": no_compromise,
-                "a twentieth of the growth": lambda e: no_compromise(e, HARDLY / 2),
-                "a fifth of the growth": lambda e: no_compromise(e, 2 * HARDLY),
-            },
-            "whole-link": {"": whole_link, "by the figures' green sources": sources_use_it},
-            "typical-red-forces": {
-                "Floyd and Jacobson's example": lambda e: typical_forces(e, TYPICAL),
-                "ns's parameters": lambda e: typical_forces(e, TYPICAL_NS),
-                "the example, half of blue's losses": lambda e: typical_forces(e, TYPICAL, 2 * MANY),
-                "the example, a quarter of all losses": lambda e: typical_forces(e, TYPICAL, metric="forced"),
-                "ns's, an eighth of blue's losses": lambda e: typical_forces(e, TYPICAL_NS, MANY / 2),
-            },
-            "typical-red-controls-less": {
-                "Floyd and Jacobson's example": lambda e: typical_controls_less(e, TYPICAL),
-                "ns's parameters": lambda e: typical_controls_less(e, TYPICAL_NS),
-                "the example, farther by a tenth of 9": lambda e: typical_controls_less(e, TYPICAL, 0.9),
-                "ns's, farther by a tenth of 9": lambda e: typical_controls_less(e, TYPICAL_NS, 0.9),
-            },
-            "raising-compensates": {
-                "": raising_compensates,
-                "nearer to beta, with RAP": raising_nears_beta,
-            },
+    judges={
+        "blue-choice-gets-more": chooses("chooser_rate", "rate, Mbit/s", 3),
+        "blue-choice-more-jitter": chooses("chooser_jitter", "jitter by RFC 3550, ms", 2),
+        "no-starvation": {
+            "the whole router": prevents_starvation(EDF, PRIORITY),
+            "its scheduler": prevents_starvation(EDF_ALIKE, PRIORITY_ALIKE),
+            "its scheduler, starved for a quarter of the time": prevents_starvation(
+                EDF_ALIKE, PRIORITY_ALIKE, STARVED / 2
+            ),
+            "its scheduler, by rates": rate_kept,
+            "the whole router, by blue's wait": wait_bounded,
         },
-    ),
+        "no-buffer-compromise": {
+            "": no_compromise(),
+            "a twentieth of the growth": no_compromise(HARDLY / 2),
+            "a fifth of the growth": no_compromise(2 * HARDLY),
+        },
+        "whole-link": {"": whole_link(), "by the figures' green sources": sources_use_it()},
+        "typical-red-forces": {
+            "Floyd and Jacobson's example": typical_forces(TYPICAL),
+            "ns's parameters": typical_forces(TYPICAL_NS),
+            "the example, half of blue's losses": typical_forces(TYPICAL, 2 * MANY),
+            "the example, a quarter of all losses": typical_forces(TYPICAL, metric="forced"),
+            "ns's, an eighth of blue's losses": typical_forces(TYPICAL_NS, MANY / 2),
+        },
+        "typical-red-controls-less": {
+            "Floyd and Jacobson's example": typical_controls_less(TYPICAL),
+            "ns's parameters": typical_controls_less(TYPICAL_NS),
+            "the example, farther by a tenth of 9": typical_controls_less(TYPICAL, 0.9),
+            "ns's, farther by a tenth of 9": typical_controls_less(TYPICAL_NS, 0.9),
+        },
+        "raising-compensates": {
+            "": raising_compensates(),
+            "nearer to beta, with RAP": raising_nears_beta(),
+        },
+    },
     tables=(
         Table(
             "One source that chooses: rate, Mbit/s, and jitter by RFC 3550, ms",
@@ -498,8 +467,5 @@ SERVICE = Study(
         ),
     ),
     plots=(),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     default_runs=MANY_RUNS,
 )

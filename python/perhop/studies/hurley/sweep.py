@@ -24,8 +24,6 @@ from perhop.studies.hurley.common import (
     traffic,
     waits,
 )
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -90,8 +88,6 @@ CHANGED = Axis("change", "Change", {name: name for name in POINTS})
 RATE_AXIS = Axis("rate_mbps", "Link", {rate: f"{rate:g} Mbit/s" for rate in RATES})
 GREEN_AXIS = Axis("green_flows", "Green flows of 20")
 ROUTER_AXIS = Axis("scheme", "Router", {s: SCHEME_NAMES[s] for s in (ABE, DSD)})
-
-STATEMENT = THIS.item("sweep")
 
 
 def cells() -> Iterator[dict[str, Any]]:
@@ -325,26 +321,22 @@ def _plot(metric: str, title: str, y_label: str) -> Plot:
     )
 
 
-SWEEP = Study(
-    id="hurley-sweep",
+SWEEP = THIS.study(
+    "sweep",
     title="Where both sides gain",
     source=f"{TITLE}: settings beyond the paper's",
     summary="link rate against share of green; beta, N_g and D one at a time; against flat best effort",
     cells=list(cells()),
     scenario=build,
     samples=samples,
-    published=STATEMENT.values,
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "abe-both-gain-where-green-lives": gain_where_green_lives,
-            "slow-links-cut-green-off": slow_links_cut_off,
-            "dsd-idle-on-fast-links": dsd_idle_when_fast,
-            "beta-buys-ratio": beta_buys,
-            "limit-idle": limit_idle,
-            "deadline-matters-little": deadline_matters_little,
-        },
-    ),
+    judges={
+        "abe-both-gain-where-green-lives": gain_where_green_lives,
+        "slow-links-cut-green-off": slow_links_cut_off,
+        "dsd-idle-on-fast-links": dsd_idle_when_fast,
+        "beta-buys-ratio": beta_buys,
+        "limit-idle": limit_idle,
+        "deadline-matters-little": deadline_matters_little,
+    },
     tables=(
         Table(
             "ABE with one change: blue's gain in throughput against flat best effort, %; by how much "
@@ -373,9 +365,6 @@ SWEEP = Study(
         _plot("blue_gain", "Blue's gain in throughput against flat best effort", "%"),
         _plot("green_gain", "By how much green's p99 wait is shorter than in flat best effort", "ms"),
     ),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     summaries=gains,
     extra=True,
     default_runs=10,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.show.declared import Axis, Plot, Row, Table
-from perhop.statistics.intervals import estimate, half_width_of
-from perhop.statistics.judging import above, all_of, below, fact, judge, near, within
+from perhop.statistics.intervals import half_width_of
+from perhop.statistics.judging import above, below, fact, judge, near, within
 from perhop.studies.evidence import Sample
 from perhop.studies.hurley.common import (
     ABE,
@@ -31,22 +30,22 @@ from perhop.studies.hurley.common import (
     SETTING,
     THIS,
     TITLE,
+    by_form,
+    changes,
     cumulative,
-    each,
     traffic,
     transfer_s,
 )
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.judges import level, of_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from perhop.measures.run import Run
-    from perhop.show.declared import Factors
+    from perhop.show.declared import Factor, Factors
     from perhop.statistics.judging import Judgement
     from perhop.studies.evidence import Evidence
-    from perhop.studies.paper import Judges
+    from perhop.studies.judges import Judge, Judges
 
 FLOWS = 10
 TIMES = tuple(float(t) for t in range(10, 201, 10))
@@ -79,9 +78,6 @@ HALF_WIDTH = Table(
     {"half_width": "packets", "half_width_rate": "packets/s"},
     Axis("curves", "Curves", {"all": "all"}),
 )
-
-FIG2_STATEMENT = THIS.item("fig2")
-FIG4_STATEMENT = THIS.item("fig4")
 
 
 def cell(scheme: str, form: str, rtt: str = OWN) -> dict[str, Any]:
@@ -147,51 +143,49 @@ def rtt_share(evidence: Evidence, form: str) -> float | None:
     return (equal - own) / (BETA - own) if own < BETA else None
 
 
-def more(evidence: Evidence, metric: str, a: tuple[str, str], b: tuple[str, str], unit: str) -> Judgement:
-    """One (router, service) has more of something than another, with all green sources."""
-    found = {
-        form: evidence.difference(
-            metric, {**cell(a[0], form), "service": a[1]}, {**cell(b[0], form), "service": b[1]}
-        )
-        for form in FORM_NAMES
-    }
+def of(scheme: str, rtt: str = OWN, **more: Factor) -> Callable[[str], Factors]:
+    """The factors of a number of Figure 2, for each green source."""
+    return lambda form: {**cell(scheme, form, rtt), **more}
+
+
+def more(metric: str, a: tuple[str, str], b: tuple[str, str], unit: str, then: str = ".") -> Judge:
+    """Judge whether one (router, service) has more of something than another, with all green sources."""
+    found = changes(metric, *(of(scheme, service=service) for scheme, service in (a, b)))
     names = [f"{service} ({SCHEME_NAMES[scheme]})" for scheme, service in (a, b)]
-    return judge(
-        all_of(*map(above, found.values())), f"{' − '.join(names)}, {unit}: {each(found, 3, sign=True)}."
+    return found.all(above).said(
+        f"{' − '.join(names)}, {unit}: {{:+}}{then}", ratio=by_form("ratio", of(FLAT))
     )
 
 
-def clearly_higher(evidence: Evidence, clearly: float = CLEARLY) -> Judgement:
-    """Blue gets so many times what it gets under flat best effort, at least, with all green sources."""
-    found = {}
-    for form in FORM_NAMES:
-        abe, flat = (
-            evidence.by_seed("throughput", {**cell(scheme, form), "service": BLUE}) for scheme in (ABE, FLAT)
-        )
-        found[form] = estimate([abe[seed] / flat[seed] for seed in abe])
-    return judge(
-        all_of(*(above(e, clearly) for e in found.values())),
-        f"Blue's rate under ABE over that under flat best effort: {each(found, 2)}.",
-    )
+def clearly_higher(clearly: float = CLEARLY) -> Judge:
+    """Judge whether blue gets so many times what it gets under flat best effort, with all green sources."""
+    rates = {
+        name: [("throughput", {**cell(scheme, form), "service": BLUE}) for scheme in (ABE, FLAT)]
+        for form, name in FORM_NAMES.items()
+    }
+    found = of_runs({name: (lambda abe, flat: abe / flat, *pair) for name, pair in rates.items()})
+    return found.all(above, clearly).said("Blue's rate under ABE over that under flat best effort: {:.2}.")
 
 
-def friendly(evidence: Evidence) -> Judgement:
-    """Under flat best effort a green flow gets from half to twice what TCP gets, for all green sources."""
-    found = {form: evidence.estimate("ratio", cell(FLAT, form)) for form in FORM_NAMES}
+def friendly() -> Judge:
+    """Judge whether a green flow gets from half to twice what TCP gets, under flat best effort."""
     low, high = FRIENDLY
-    return judge(
-        all_of(*(within(e, 1 / high, 1 / low) for e in found.values())),
-        f"Rate of TCP Reno over that of a green flow, flat best effort: {each(found, 2)}.",
+    return (
+        by_form("ratio", of(FLAT))
+        .all(within, 1 / high, 1 / low)
+        .said("Rate of TCP Reno over that of a green flow, flat best effort: {:.2}.")
     )
 
 
-def beta_met(evidence: Evidence, form: str, tolerance: float = BETA_TOLERANCE) -> Judgement:
-    """The ratio with one green source, near beta."""
-    found = evidence.estimate("ratio", cell(ABE, form))
-    lost = evidence.mean("loss", {**cell(ABE, form), "service": GREEN})
-    return judge(
-        near(found, BETA, tolerance),
-        f"Blue over green {found.text(2)} (beta {BETA:g}); green loses {lost:.2f}.",
+def beta_met(form: str, tolerance: float = BETA_TOLERANCE) -> Judge:
+    """Judge whether the ratio with one green source is near beta."""
+    return (
+        level("ratio", cell(ABE, form))
+        .all(near, BETA, tolerance)
+        .said(
+            f"Blue over green {{:.2}} (beta {BETA:g}); green loses {{lost:.2f}}.",
+            lost=level("loss", {**cell(ABE, form), "service": GREEN}),
+        )
     )
 
 
@@ -199,83 +193,52 @@ def beta_readings() -> Judges:
     """Beta by each green source, as the nearest whole number and by two other tolerances."""
     tolerances = {"": BETA_TOLERANCE, ", within a quarter": BETA / 4, ", within a tenth": BETA / 10}
     return {
-        name + words: functools.partial(beta_met, form=form, tolerance=tolerance)
+        name + words: beta_met(form, tolerance)
         for form, name in FORM_NAMES.items()
         for words, tolerance in tolerances.items()
     }
 
 
-def alpha_driven(evidence: Evidence, tolerance: float = ALPHA_M_TOLERANCE) -> Judgement:
-    """The ratio of loss ratios over the whole run is near its target, with all green sources."""
+def alpha_driven(tolerance: float = ALPHA_M_TOLERANCE) -> Judge:
+    """Judge whether the ratio of loss ratios over the whole run is near its target, with all sources."""
     target = BETA**2
-    found = {form: evidence.estimate("alpha_m", cell(ABE, form)) for form in FORM_NAMES}
-    return judge(
-        all_of(*(near(e, target, tolerance * target) for e in found.values())),
-        f"Green over blue losses (alpha_t {target:g}): {each(found, 2)}.",
+    return (
+        by_form("alpha_m", of(ABE))
+        .all(near, target, tolerance * target)
+        .said(f"Green over blue losses (alpha_t {target:g}): {{:.2}}.")
     )
 
 
-def transfers_shorter(evidence: Evidence, metric: str = "transfer") -> Judgement:
-    """A blue file takes less time than under flat best effort, with all green sources."""
-    found = {
-        form: evidence.difference(
-            metric, {**cell(ABE, form), "service": BLUE}, {**cell(FLAT, form), "service": BLUE}
-        )
-        for form in FORM_NAMES
-    }
-    flat = {form: evidence.estimate(metric, {**cell(FLAT, form), "service": BLUE}) for form in FORM_NAMES}
+def transfers_shorter(metric: str = "transfer") -> Judge:
+    """Judge whether a blue file takes less time than under flat best effort, with all green sources."""
     packets = FILE_PACKETS if metric == "transfer" else SHORT_PACKETS
-    return judge(
-        all_of(*map(below, found.values())),
-        f"A blue flow's first {packets} packets, s, ABE − flat: {each(found, 1, sign=True)} "
-        f"(flat: {each(flat, 1)}).",
+    found = changes(metric, of(ABE, service=BLUE), of(FLAT, service=BLUE))
+    return found.all(below).said(
+        f"A blue flow's first {packets} packets, s, ABE − flat: {{:+.1}} (flat: {{flat:.1}}).",
+        flat=by_form(metric, of(FLAT, service=BLUE)),
     )
 
 
-def short_rtt_raises_green(evidence: Evidence) -> Judgement:
-    """Green's round trip is shorter, and its rate higher than where it waits as long as blue."""
-    rates = {
-        form: evidence.difference(
-            "throughput",
-            {**cell(ABE, form), "service": GREEN},
-            {**cell(ABE, form, EQUAL), "service": GREEN},
-        )
-        for form in FORM_NAMES
-    }
-    trips = {
-        form: evidence.difference(
-            "rtt", {**cell(ABE, form), "service": BLUE}, {**cell(ABE, form), "service": GREEN}
-        )
-        for form in FORM_NAMES
-    }
-    kbit = {form: e.mapped(lambda mbit: 1e3 * mbit) for form, e in rates.items()}
-    return judge(
-        all_of(*map(above, rates.values()), *map(above, trips.values())),
-        f"Blue's round trip − green's, ms: {each(trips, 1, sign=True)}; green's rate − that with blue's "
-        f"round trip, kbit/s: {each(kbit, 2, sign=True)}.",
+def short_rtt_raises_green() -> Judge:
+    """Judge whether green's round trip is shorter, and its rate higher than with blue's round trip."""
+    rates = changes("throughput", of(ABE, service=GREEN), of(ABE, EQUAL, service=GREEN))
+    trips = changes("rtt", of(ABE, service=BLUE), of(ABE, service=GREEN))
+    return (rates.all(above) & trips.all(above)).said(
+        "Blue's round trip − green's, ms: {trips:+.1}; green's rate − that with blue's round trip, kbit/s: "
+        "{kbit:+.2}.",
+        trips=trips,
+        kbit=rates.scaled(lambda mbit: 1e3 * mbit),
     )
 
 
-def equal_trips_raise_ratio(evidence: Evidence) -> Judgement:
-    """The ratio of blue to green rises when green waits as long as blue."""
-    found = {
-        form: evidence.difference("ratio", cell(ABE, form, EQUAL), cell(ABE, form)) for form in FORM_NAMES
-    }
-    return judge(
-        all_of(*map(above, found.values())),
-        f"Ratio with equal round trips − ratio without: {each(found, 2, sign=True)}.",
-    )
+def equal_trips_raise_ratio() -> Judge:
+    """Judge whether the ratio of blue to green rises when green waits as long as blue."""
+    found = changes("ratio", of(ABE, EQUAL), of(ABE)).all(above)
+    return found.said("Ratio with equal round trips − ratio without: {:+.2}.")
 
 
-def takes_more(evidence: Evidence) -> Judgement:
-    """Under flat best effort green receives more than blue."""
-    ratios = {form: evidence.estimate("ratio", cell(FLAT, form)) for form in FORM_NAMES}
-    found = more(evidence, "throughput", (FLAT, GREEN), (FLAT, BLUE), "Mbit/s")
-    return replace(found, evidence=f"{found.evidence} Blue over green: {each(ratios, 2)}.")
-
-
-FIG2 = Study(
-    id="hurley-fig2",
+FIG2 = THIS.study(
+    "fig2",
     title="What blue and green flows receive, ten of each",
     source=f"{TITLE}, Figure 2",
     summary="10 blue TCP Reno and 10 green flows, under ABE and flat best effort; three green sources",
@@ -285,36 +248,34 @@ FIG2 = Study(
     ],
     scenario=fig2_build,
     samples=fig2_samples,
-    published=FIG2_STATEMENT.values,
-    claims=claims(
-        FIG2_STATEMENT.claims,
-        {
-            "blue-above-flat": {
-                "": clearly_higher,
-                "a twentieth more": lambda e: clearly_higher(e, 1.05),
-                "a fifth more": lambda e: clearly_higher(e, 1.2),
-            },
-            "blue-above-green": lambda e: more(e, "throughput", (ABE, BLUE), (ABE, GREEN), "Mbit/s"),
-            "green-pays": lambda e: more(e, "throughput", (FLAT, GREEN), (ABE, GREEN), "Mbit/s"),
-            "green-loses-more": lambda e: more(e, "loss", (ABE, GREEN), (ABE, BLUE), "share lost"),
-            "transfers-shorter": {
-                "": transfers_shorter,
-                "a file of 200 packets": lambda e: transfers_shorter(e, "short_transfer"),
-            },
-            "beta": beta_readings(),
-            "alpha-driven": {
-                "": alpha_driven,
-                "within a twentieth": lambda e: alpha_driven(e, 0.05),
-                "within a fifth": lambda e: alpha_driven(e, 0.2),
-            },
-            "short-rtt-raises-green": {
-                "": short_rtt_raises_green,
-                "by the ratio of blue to green": equal_trips_raise_ratio,
-            },
-            "green-friendly": friendly,
-            "green-takes-more-when-flat": takes_more,
+    judges={
+        "blue-above-flat": {
+            "": clearly_higher(),
+            "a twentieth more": clearly_higher(1.05),
+            "a fifth more": clearly_higher(1.2),
         },
-    ),
+        "blue-above-green": more("throughput", (ABE, BLUE), (ABE, GREEN), "Mbit/s"),
+        "green-pays": more("throughput", (FLAT, GREEN), (ABE, GREEN), "Mbit/s"),
+        "green-loses-more": more("loss", (ABE, GREEN), (ABE, BLUE), "share lost"),
+        "transfers-shorter": {
+            "": transfers_shorter(),
+            "a file of 200 packets": transfers_shorter("short_transfer"),
+        },
+        "beta": beta_readings(),
+        "alpha-driven": {
+            "": alpha_driven(),
+            "within a twentieth": alpha_driven(0.05),
+            "within a fifth": alpha_driven(0.2),
+        },
+        "short-rtt-raises-green": {
+            "": short_rtt_raises_green(),
+            "by the ratio of blue to green": equal_trips_raise_ratio(),
+        },
+        "green-friendly": friendly(),
+        "green-takes-more-when-flat": more(
+            "throughput", (FLAT, GREEN), (FLAT, BLUE), "Mbit/s", ". Blue over green: {ratio:.2}."
+        ),
+    },
     tables=(
         Table(
             "Rate of a flow, Mbit/s, by router, green source and service",
@@ -375,9 +336,6 @@ FIG2 = Study(
             where={"rtt": OWN},
         ),
     ),
-    notes=FIG2_STATEMENT.notes,
-    method=FIG2_STATEMENT.method,
-    assumptions=FIG2_STATEMENT.assumptions,
     summaries=fig2_summaries,
     default_runs=MANY_RUNS,
 )
@@ -419,16 +377,15 @@ def reverts(evidence: Evidence) -> Judgement:
     )
 
 
-FIG4 = Study(
-    id="hurley-fig4",
+FIG4 = THIS.study(
+    "fig4",
     title="All blue: Asymmetric Best-Effort is flat best effort",
     source=f"{TITLE}, Figure 4",
     summary="10 blue TCP Reno flows and no green one, under ABE and flat best effort",
     cells=[{"scheme": scheme} for scheme in (ABE, FLAT)],
     scenario=fig4_build,
     samples=fig4_samples,
-    published=FIG4_STATEMENT.values,
-    claims=claims(FIG4_STATEMENT.claims, {"reverts-to-flat": reverts}),
+    judges={"reverts-to-flat": reverts},
     tables=(
         Table(
             "Rate of a flow, Mbit/s; packets that came to the bottleneck and left it",
@@ -449,9 +406,6 @@ FIG4 = Study(
             y_label="packets per flow",
         ),
     ),
-    notes=FIG4_STATEMENT.notes,
-    method=FIG4_STATEMENT.method,
-    assumptions=FIG4_STATEMENT.assumptions,
     summaries=lambda e: half_width(e, [received(r, BLUE, at, None) for r in (ABE, FLAT) for at in TIMES]),
     default_runs=RUNS,
 )

@@ -15,9 +15,7 @@ from perhop.show.declared import Axis, Plot, Table
 from perhop.statistics.judging import all_of, below, fact, judge
 from perhop.studies.evidence import Evidence
 from perhop.studies.kim import table1
-from perhop.studies.kim.common import PAPER, stated
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.kim.common import PAPER, THIS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +32,6 @@ NAMED_MAX_P = (0.01, 0.02, 0.05, 0.1)
 MAX_P = (*NAMED_MAX_P, 0.2, 0.5)
 SETS = tuple(itertools.product(THRESHOLDS, MAX_P))
 NAMED = tuple(itertools.product(THRESHOLDS, NAMED_MAX_P))
-STATEMENT = stated("best-rio")
 
 
 def cell(thresholds: str, max_p: float) -> Factors:
@@ -134,24 +131,20 @@ def _name(key: tuple[str, float]) -> str:
 ROWS = Axis("thresholds", "IN+OUT set", {t: t for t in THRESHOLDS})
 COLUMNS = Axis("max_p", "max_p", {p: f"{p:g}" for p in MAX_P})
 
-BEST_RIO = Study(
-    id="kim-best-rio",
+BEST_RIO = THIS.study(
+    "best-rio",
     title="The best RIO: 42 IN+OUT sets",
     source=f"{PAPER}, Table 1: the set of its row Best RIO, which it does not state",
     summary="Table 1's flows under RIO, seven pairs of thresholds by six values of max_p",
     cells=[cell(*key) for key in SETS],
     scenario=build,
     samples=samples,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "no-matter-how": {"": no_control, "half as much": functools.partial(no_control, part=0.5)},
-            "best-set": best_set,
-            "larger-max-p": beyond,
-            "never-reaches-2": never_reaches,
-        },
-    ),
+    judges={
+        "no-matter-how": {"": no_control, "half as much": functools.partial(no_control, part=0.5)},
+        "best-set": best_set,
+        "larger-max-p": beyond,
+        "never-reaches-2": never_reaches,
+    },
     tables=(
         Table("Error against the fair share, Mbit/s, by max_p", {"rmse": ""}, ROWS, (COLUMNS,)),
         Table(
@@ -182,9 +175,6 @@ BEST_RIO = Study(
             from_zero=False,
         ),
     ),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=12,
 )

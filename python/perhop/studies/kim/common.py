@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from perhop.statistics.judging import Check, Judgement
     from perhop.studies.evidence import Evidence
 
-stated = Paper(__package__).item
-"""What the paper says about one item ("table1", …)."""
+THIS = Paper(__package__)
+"""What the paper says, and the studies of it."""
 PAPER = (
     'Kim, Park and Bahk, "A modified RIO queue management scheme that reduces the bandwidth skew problem in '
     'Assured Service"'

@@ -18,11 +18,10 @@ from perhop.studies.kim.common import (
     OTHER_TOLERANCES,
     PAPER,
     SCHEMES,
+    THIS,
     Curve,
     at_tolerance,
-    stated,
 )
-from perhop.studies.paper import claims
 from perhop.studies.study import Study
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ FLOWS = {40: (11, 12, 14, 16, 17, 18, 19, 20, 21, 22, 24, 26), 50: (6, 7, 8, 9, 
 """Best-effort flows by subscription in percent."""
 LEVELS = {1.0: tuple(range(50, 86, 5)), 2.0: tuple(range(10, 71, 10))}
 """Subscription by profile, from one flow to the next: 5 % or 10 % of the link."""
-STATEMENT = stated("regime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,29 +216,25 @@ LOAD = Axis("load", "Load")
 NAMES = Axis("panel", "Panel", {name: name for name in ALL_PANELS})
 READING = {"reading": "mean"}
 
-REGIME = Study(
-    id="kim-regime",
+REGIME = THIS.study(
+    "regime",
     title="The loads up to which profiles are kept, on a finer grid",
     source=f"{PAPER}, Figures 2 and 3",
     summary="assured flows around the loads at which Figures 2 and 3 have their limits, RIO and RI+O",
     cells=[cell for panel in ALL_PANELS.values() for cell in panel.cells()],
     scenario=build,
     samples=samples,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "wider-regime": {
-                "in every panel": wider_in_every_panel,
-                "on the whole": wider_on_the_whole,
-                **{
-                    f"on the whole, {name}": at_tolerance(wider_on_the_whole, keeps)
-                    for name, keeps in OTHER_TOLERANCES.items()
-                },
+    judges={
+        "wider-regime": {
+            "in every panel": wider_in_every_panel,
+            "on the whole": wider_on_the_whole,
+            **{
+                f"on the whole, {name}": at_tolerance(wider_on_the_whole, keeps)
+                for name, keeps in OTHER_TOLERANCES.items()
             },
-            "wider-with-large-packets": wider_with_large_packets,
         },
-    ),
+        "wider-with-large-packets": wider_with_large_packets,
+    },
     tables=(
         Table(
             "Load up to which assured flows keep their profile, by the mean: best-effort flows in Figure 2, "
@@ -269,9 +263,6 @@ REGIME = Study(
         _plot("figure-2", "Figure 2", "Best-effort flows", (*FIGURE_2, *LARGE_PACKETS)),
         _plot("figure-3", "Figure 3", "Subscription, %", FIGURE_3),
     ),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     summaries=limits,
     default_runs=16,
 )

@@ -13,14 +13,12 @@ from perhop.studies.kim.common import (
     OTHER_TOLERANCES,
     PAPER,
     SCHEMES,
+    THIS,
     Curve,
     at_tolerance,
-    stated,
     tolerances,
 )
 from perhop.studies.kim.regime import SMALL, network, samples
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +32,6 @@ PROFILES = {40: 2.0, 50: 2.5}
 """Profile rate in Mbit/s by subscription in percent."""
 BEST_EFFORT_FLOWS = (0, 1, 2, 6, 11, 16, 26, 46, 96)
 
-STATEMENT = stated("fig2")
 CURVES = {
     (scheme, percent): Curve(
         {"scheme": scheme, "subscription_percent": percent},
@@ -123,8 +120,8 @@ LEVELS = Axis(
 SHORT = Axis("subscription_percent", "Subscription", {p: f"{p} %" for p in PROFILES})
 READINGS = Axis("reading", "Reading", {"mean": "by the mean", "interval": "by the interval"})
 
-FIG2 = Study(
-    id="kim-fig2",
+FIG2 = THIS.study(
+    "fig2",
     title="Assured flows against a growing number of best-effort flows",
     source=f"{PAPER}, Figure 2",
     summary="4 assured flows, 0 to 96 best-effort flows, 40 % and 50 % subscription",
@@ -136,25 +133,21 @@ FIG2 = Study(
     ],
     scenario=build,
     samples=samples,
-    published=STATEMENT.values,
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "rio-40": tolerances(CURVES["rio", 40].judge),
-            "rio-plus-out-40": tolerances(CURVES["rio-plus-out", 40].judge),
-            "rio-50": tolerances(CURVES["rio", 50].judge),
-            "rio-plus-out-50": tolerances(CURVES["rio-plus-out", 50].judge),
-            "overcomes-best-effort": {
-                "as far as the figure's own limits": keeps_to_stated,
-                "less impact than under RIO": less_impact,
-                "with every number of best-effort flows": keeps_to_most,
-                **{
-                    f"the first, {name}": at_tolerance(keeps_to_stated, keeps)
-                    for name, keeps in OTHER_TOLERANCES.items()
-                },
+    judges={
+        "rio-40": tolerances(CURVES["rio", 40].judge),
+        "rio-plus-out-40": tolerances(CURVES["rio-plus-out", 40].judge),
+        "rio-50": tolerances(CURVES["rio", 50].judge),
+        "rio-plus-out-50": tolerances(CURVES["rio-plus-out", 50].judge),
+        "overcomes-best-effort": {
+            "as far as the figure's own limits": keeps_to_stated,
+            "less impact than under RIO": less_impact,
+            "with every number of best-effort flows": keeps_to_most,
+            **{
+                f"the first, {name}": at_tolerance(keeps_to_stated, keeps)
+                for name, keeps in OTHER_TOLERANCES.items()
             },
         },
-    ),
+    },
     tables=(
         Table(
             "Best-effort flows up to which assured flows keep their profile",
@@ -188,9 +181,6 @@ FIG2 = Study(
             limits_where={"reading": "mean"},
         ),
     ),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     summaries=limits,
     default_runs=16,
 )

@@ -23,13 +23,11 @@ from perhop.studies.kim.common import (
     OTHER_TOLERANCES,
     PAPER,
     SCHEMES,
+    THIS,
     Curve,
     scaled,
-    stated,
 )
 from perhop.studies.kim.regime import LARGE, SMALL, network, samples
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -52,7 +50,7 @@ QUEUES = {"figure-2": SMALL, "table-1": LARGE}
 QUEUE_NAMES = {"figure-2": "at Figure 2's queue", "table-1": "at Table 1's queue"}
 """The two readings of every claim."""
 
-STATEMENT = stated("fig3")
+STATEMENT = THIS.item("fig3")
 CURVES = {
     (queue, scheme, profile): Curve(
         {"queue": queue, "scheme": scheme, "profile_mbps": profile},
@@ -207,8 +205,8 @@ RATES = Axis("profile_mbps", "Profile", {rate: f"profile {rate:g} Mbit/s" for ra
 SHORT = Axis("profile_mbps", "Profile, Mbit/s", {rate: f"{rate:g}" for rate in PROFILES})
 READINGS = Axis("reading", "Reading", {"mean": "by the mean", "interval": "by the interval"})
 
-FIG3 = Study(
-    id="kim-fig3",
+FIG3 = THIS.study(
+    "fig3",
     title="Assured flows at growing subscription, three profile rates",
     source=f"{PAPER}, Figure 3",
     summary="20 best-effort flows, profiles of 0.5, 1 and 2 Mbit/s, 10 % to 100 % subscription, two queues",
@@ -222,23 +220,20 @@ FIG3 = Study(
     scenario=build,
     samples=samples,
     published=published(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "rio-half": limit("rio", 0.5, contrasted=False),
-            "rio-plus-out-half": limit("rio-plus-out", 0.5, contrasted=False),
-            "rio-one": limit("rio", 1.0, contrasted=True),
-            "rio-plus-out-one": limit("rio-plus-out", 1.0, contrasted=True),
-            "rio-two": at_both(always_fails),
-            "rio-plus-out-two": limit("rio-plus-out", 2.0, contrasted=False),
-            "similar-at-low-profile": at_both(
-                alike,
-                {name: functools.partial(alike, part=part) for name, part in OTHER_ALIKE.items()},
-            ),
-            "gap-grows-with-profile": at_both(grows),
-            "guaranteed-to-50": _with_tolerances(to_fifty),
-        },
-    ),
+    judges={
+        "rio-half": limit("rio", 0.5, contrasted=False),
+        "rio-plus-out-half": limit("rio-plus-out", 0.5, contrasted=False),
+        "rio-one": limit("rio", 1.0, contrasted=True),
+        "rio-plus-out-one": limit("rio-plus-out", 1.0, contrasted=True),
+        "rio-two": at_both(always_fails),
+        "rio-plus-out-two": limit("rio-plus-out", 2.0, contrasted=False),
+        "similar-at-low-profile": at_both(
+            alike,
+            {name: functools.partial(alike, part=part) for name, part in OTHER_ALIKE.items()},
+        ),
+        "gap-grows-with-profile": at_both(grows),
+        "guaranteed-to-50": _with_tolerances(to_fifty),
+    },
     tables=(
         *(
             Table(
@@ -280,9 +275,6 @@ FIG3 = Study(
         )
         for queue, name in QUEUE_NAMES.items()
     ),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     summaries=limits,
     default_runs=16,
 )

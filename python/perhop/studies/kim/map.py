@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perhop.studies.assumptions import Place, everywhere, map_of
 from perhop.studies.kim import best_rio, expansion, fig2, fig3, senders, table1
 from perhop.studies.kim.changes import entries, packets, queue
-from perhop.studies.kim.common import PAPER, stated
+from perhop.studies.kim.common import PAPER, THIS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -136,6 +136,6 @@ MAP = map_of(
     f"{PAPER}: what it leaves open, and later TCPs",
     stated=STUDIES,
     places=list(places()),
-    statement=stated("map"),
+    statement=THIS.item("map"),
     runs=RUNS,
 )

@@ -17,10 +17,8 @@ from perhop.show.declared import Axis, Plot, Table
 from perhop.statistics.judging import above, all_of, judge
 from perhop.studies.evidence import Sample
 from perhop.studies.kim import table1
-from perhop.studies.kim.common import PAPER, stated
-from perhop.studies.paper import claims
+from perhop.studies.kim.common import PAPER, THIS
 from perhop.studies.sampling import times
-from perhop.studies.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,7 +39,6 @@ LEVEL = 0.25
 """The quantile that is judged: about half of all reductions are followed by the next before they recover."""
 CELLS = (table1.STATED, table1.RIO, table1.ri_plus_o(table1.PRINTED_BEST))
 LARGE, SMALL = 2.0, (0.1, 0.0)
-STATEMENT = stated("recovery")
 
 
 def build(cell: Factors) -> Mapping[str, Any]:
@@ -127,22 +124,18 @@ def _said(evidence: Evidence, metric: str, digits: int = 2) -> str:
 
 ROWS = Axis("out", "Queue", {str(cell["out"]): table1.LABELS[str(cell["out"])] for cell in CELLS})
 
-RECOVERY = Study(
-    id="kim-recovery",
+RECOVERY = THIS.study(
+    "recovery",
     title="How long a window takes to be what it was",
     source=f"{PAPER}, section 3: the recovery of windows",
     summary="windows in time on Table 1's network, RIO with two IN+OUT sets, and RI+O",
     cells=CELLS,
     scenario=build,
     samples=samples,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "large-windows-suffer": suffer,
-            "longer-recovery": longer,
-        },
-    ),
+    judges={
+        "large-windows-suffer": suffer,
+        "longer-recovery": longer,
+    },
     tables=(
         Table(
             "Time until a quarter of the reductions has recovered, s, by profile",
@@ -167,8 +160,5 @@ RECOVERY = Study(
             y_label="s",
         ),
     ),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     default_runs=12,
 )

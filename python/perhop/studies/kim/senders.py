@@ -14,9 +14,7 @@ from perhop.statistics.intervals import paired_difference
 from perhop.statistics.judging import above, all_of, any_of, at_most, below, fact, judge
 from perhop.studies.evidence import Evidence
 from perhop.studies.kim import table1
-from perhop.studies.kim.common import LINUX_TCP, MBPS, PAPER, corrected, stated
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.kim.common import LINUX_TCP, MBPS, PAPER, THIS, corrected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,24 +53,11 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "sack": ("SACK", {**RFC_6582, "sack": True}),
     "linux": ("Linux", LINUX_TCP),
 }
-PERIOD = (
-    JUDGED,
-    "window-64",
-    "window-100",
-    "window-1000",
-    "ssthresh-20",
-    "window-1000-ssthresh-20",
-    "delayed-ack",
-    "deflation",
-    "impatient",
-)
-"""What ns of 1998 and 1999 could have done by its options."""
 ROWS: Sequence[Factors] = table1.CELLS
 OWN: Factors = {"scheme": "own-rio", "out": "own"}
 """The row of the best RIO of these senders, where it is searched for."""
 OWN_SETS = {"steady-ssthresh-20": "5/15/0.1", "delayed-ack": "30/90/0.1", "sack": "5/15/0.01"}
 """Each sender's IN+OUT set: of the 28 of kim-best-rio that of the smallest error in 8 runs on other seeds."""
-STATEMENT = stated("senders")
 BEST, STATED = "best", "stated"
 
 
@@ -115,7 +100,7 @@ def printed() -> dict[tuple[tuple[str, Any], ...], float]:
     """The 35 rates, by the row's factors and the class."""
     return {
         tuple(value.factors.items()): value.value
-        for value in table1.STATEMENT.values
+        for value in table1.TABLE1.published
         if value.metric == "throughput" and not value.misprint
     }
 
@@ -270,8 +255,8 @@ SMALL_GAIN = 0.03
 NAMES = Axis("tcp", "Senders", {name: text for name, (text, _) in SETTINGS.items()})
 BASES = Axis("best_rio", "RIO", {BEST: f"Best RIO {table1.BEST_SET}", STATED: table1.STATED_SET})
 
-SENDERS = Study(
-    id="kim-senders",
+SENDERS = THIS.study(
+    "senders",
     title="Table 1 under the TCPs that the paper may have had, and later ones",
     source=f"{PAPER}, Table 1: the TCP's options, which it does not state",
     summary="seventeen settings of the senders, each with the table's seven queues",
@@ -281,18 +266,14 @@ SENDERS = Study(
     ],
     scenario=build,
     samples=samples,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "judged-is-near": judged_is_near,
-            "judged-is-not-the-nearest": judged_is_not_the_nearest,
-            "steady-gains": gains("steady-ssthresh-20"),
-            "delayed-ack-gains": gains("delayed-ack"),
-            "sack-gain-is-of-rio": gain_is_of_rio("sack"),
-            "none-with-rfc-6582": rfc_6582_gains_nothing,
-        },
-    ),
+    judges={
+        "judged-is-near": judged_is_near,
+        "judged-is-not-the-nearest": judged_is_not_the_nearest,
+        "steady-gains": gains("steady-ssthresh-20"),
+        "delayed-ack-gains": gains("delayed-ack"),
+        "sack-gain-is-of-rio": gain_is_of_rio("sack"),
+        "none-with-rfc-6582": rfc_6582_gains_nothing,
+    },
     tables=(
         Table(
             "Root-mean-square difference from the 35 printed rates, Mbit/s, by the row taken for Best RIO",
@@ -316,9 +297,6 @@ SENDERS = Study(
         ),
     ),
     plots=(),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     summaries=distances,
     extra=True,
     default_runs=16,

@@ -15,42 +15,48 @@ from perhop.measures.fairness import reservation_success, rmse, subscription, ta
 from perhop.measures.run import COLORS
 from perhop.plurals import counted
 from perhop.show.declared import Axis, Plot, Reference, Table
-from perhop.statistics.intervals import estimate, paired_difference
 from perhop.statistics.judging import (
     above,
     all_of,
-    any_of,
     at_least,
     below,
-    by_readings,
     fact,
     judge,
     opposite,
 )
 from perhop.studies.evidence import Evidence, Published, Sample
+from perhop.studies.judges import (
+    difference,
+    differences,
+    grouped,
+    level,
+    levels,
+    of_runs,
+    of_statements,
+    readings_together,
+    stated,
+)
 from perhop.studies.kim.common import (
     BEST_EFFORT,
     CAPACITY_MBPS,
     MBPS,
     PACKET,
     PAPER,
+    THIS,
     corrected,
     flows,
     mean_mbps,
     scaled,
     scenario,
-    stated,
 )
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
-    from perhop.statistics.intervals import Estimate
-    from perhop.statistics.judging import Check, Judgement
+    from perhop.statistics.judging import Judgement
+    from perhop.studies.judges import Judge, Judges, Numbers, Side
 
 COUNTS = {2.0: 4, 1.0: 4, 0.5: 4, 0.2: 4, 0.1: 4, 0.0: 20}
 """Flows of each class by profile rate in Mbit/s; 0 is best effort."""
@@ -81,7 +87,7 @@ FLOWS = [rate for rate, count in COUNTS.items() for _ in range(count)]
 FAIR = dict(zip(FLOWS, targets(FLOWS, CAPACITY_MBPS), strict=True))
 """Fair share of each class, Mbit/s."""
 
-STATEMENT = stated("table1")
+STATEMENT = THIS.item("table1")
 
 
 def ri_plus_o(out: str) -> Factors:
@@ -179,136 +185,137 @@ def by_class(cell: Factors, rate: float) -> Factors:
     return {**cell, "profile_mbps": rate}
 
 
-def rate_of(evidence: Evidence, cell: Factors, rate: float, metric: str = "throughput") -> Estimate:
-    """A class's measure in one row."""
-    return evidence.estimate(metric, by_class(cell, rate))
+CELLS: Sequence[dict[str, Any]] = (dict(RIO), dict(STATED), *(dict(ri_plus_o(out)) for out in OUT_SETS))
+READINGS: Mapping[str, Factors] = {"RIO as the text sets it": STATED, "RIO as well set as can be": RIO}
+"""The rows of RIO that a sentence on RIO can speak of."""
+LABELS = {
+    "none": f"Best RIO ({BEST_SET})",
+    "stated": f"RIO {STATED_SET}",
+    **{out: f"RI+O {out.rsplit('/', 1)[0]}" for out in OUT_SETS},
+}
+SHORT = {"none": "Best RIO", "stated": "RIO"}
+RIOS = {LABELS[str(cell["out"])]: cell for cell in (RIO, STATED)}
+ROWS = Axis("out", "OUT set", LABELS)
+CLASSES = Axis("profile_mbps", "Profile, Mbit/s", {**{r: f"{r:g}" for r in COUNTS if r}, 0.0: "BE"})
 
 
-def gain_of(
-    evidence: Evidence, cell: Factors, base: Factors, rate: float = 2.0, metric: str = "throughput"
-) -> Estimate:
-    """The paired difference of a class between two rows."""
-    return evidence.difference(metric, by_class(cell, rate), by_class(base, rate))
+def throughputs(cell: Factors, rates: Iterable[float], metric: str = "throughput") -> Numbers:
+    """A measure of several classes in one row."""
+    return levels(metric, {NAMES[rate]: by_class(cell, rate) for rate in rates})
 
 
-def large_fail(evidence: Evidence, rates: Sequence[float] = (2.0,)) -> Judgement:
-    """Under RIO, with either set, the larger profiles are missed."""
-    found = {
-        f"{NAMES[rate]}, {name}": (rate_of(evidence, cell, rate), rate)
-        for name, cell in RIOS.items()
-        for rate in rates
-    }
-    text = "; ".join(f"{name}: {e.text()}" for name, (e, _) in found.items())
-    return judge(all_of(*(below(e, rate) for e, rate in found.values())), f"Mbit/s, {text}.")
+def both(numbers: Callable[[Factors], Numbers], one: str = "{name}: {all}") -> Numbers:
+    """Numbers under either set of RIO."""
+    return grouped({name: numbers(cell) for name, cell in RIOS.items()}, one)
 
 
-def small_reach(evidence: Evidence) -> Judgement:
-    """Under RIO the small profiles are reached, and the largest is not."""
-    small = (0.5, 0.2, 0.1)
-    found = {
-        (name, rate): rate_of(evidence, cell, rate) for name, cell in RIOS.items() for rate in (2.0, *small)
-    }
-    text = "; ".join(
-        f"{name}: " + ", ".join(f"{NAMES[rate]} {found[name, rate].text()}" for rate in (2.0, *small))
-        for name in RIOS
-    )
-    return judge(
-        all_of(
-            *(below(e, rate) if rate not in small else at_least(e, rate) for (_, rate), e in found.items())
-        ),
-        f"{text} (Mbit/s).",
+def large_fail(rates: Sequence[float] = (2.0,)) -> Judge:
+    """Judge whether under RIO, with either set, the larger profiles are missed."""
+    places = {(rate, name): by_class(cell, rate) for name, cell in RIOS.items() for rate in rates}
+    named = {f"{NAMES[rate]}, {name}": key for (rate, name), key in places.items()}
+    return (
+        levels("throughput", places)
+        .all(below, lambda name: name[0])
+        .said("Mbit/s, {rates}.", rates=levels("throughput", named).reads("{name}: {value}", "; "))
     )
 
 
-def small_exceed(evidence: Evidence) -> Judgement:
-    """Under RIO the small profiles and best effort get more than their due."""
-    due = {rate: FAIR[0.0] if rate == 0 else rate for rate in (0.5, 0.2, 0.1, 0.0)}
-    found = {(name, rate): rate_of(evidence, cell, rate) for name, cell in RIOS.items() for rate in due}
-    text = "; ".join(
-        f"{name}: " + ", ".join(f"{NAMES[rate]} {found[name, rate].text()}" for rate in due) for name in RIOS
-    )
-    return judge(all_of(*(above(e, due[rate]) for (_, rate), e in found.items())), f"{text} (Mbit/s).")
-
-
-def in_below_profile(evidence: Evidence) -> Judgement:
-    """Under RIO the 2.0 class sends less IN traffic than its profile allows."""
-    found = {name: rate_of(evidence, cell, 2.0, "in_throughput") for name, cell in RIOS.items()}
-    text = "; ".join(f"{name}: {e.text()}" for name, e in found.items())
-    return judge(all_of(*(below(e, 2.0) for e in found.values())), f"IN of a 2 Mbit/s flow, Mbit/s, {text}.")
-
-
-def in_unfair(evidence: Evidence) -> Judgement:
-    """Under RIO the 2.0 class gets a smaller part of its profile as IN traffic than the 0.1 class."""
-    found = {}
-    for name, cell in RIOS.items():
-        large, small = (
-            {seed: v / rate for seed, v in evidence.by_seed("in_throughput", by_class(cell, rate)).items()}
-            for rate in (2.0, 0.1)
+def against_due(above_due: Side, due: Mapping[float, float], missed: Sequence[float] = ()) -> Judge:
+    """Judge whether under RIO classes get what they are due, and others miss it."""
+    statements = {
+        (name, rate): level("throughput", by_class(cell, rate)).all(
+            below if rate in missed else above_due, wanted
         )
-        found[name] = (estimate(list(large.values())), paired_difference(small, large))
+        for name, cell in RIOS.items()
+        for rate, wanted in due.items()
+    }
+    return of_statements(statements).said(
+        "{rates} (Mbit/s).", rates=both(lambda cell: throughputs(cell, due))
+    )
+
+
+def in_below_profile() -> Judge:
+    """Judge whether under RIO the 2.0 class sends less IN traffic than its profile allows."""
+    found = levels("in_throughput", {name: by_class(cell, 2.0) for name, cell in RIOS.items()})
+    return found.reads("{name}: {value}", "; ").all(below, 2.0).said("IN of a 2 Mbit/s flow, Mbit/s, {}.")
+
+
+def in_unfair() -> Judge:
+    """Judge whether under RIO the 2.0 class gets a smaller part of its profile as IN than the 0.1 class."""
+    large, small = (
+        {name: ("in_throughput", by_class(cell, rate)) for name, cell in RIOS.items()} for rate in (2.0, 0.1)
+    )
+    parts = {f"large_{n}": of_runs({"": (lambda own: own / 2.0, large[name])}) for n, name in enumerate(RIOS)}
+    apart = of_runs({name: (lambda a, b: a / 0.1 - b / 2.0, small[name], large[name]) for name in RIOS})
     text = "; ".join(
-        f"{name}: {large.text()} of a 2 Mbit/s profile, 0.1 Mbit/s − 2 Mbit/s {apart.text(sign=True)}"
-        for name, (large, apart) in found.items()
+        f"{name}: {{large_{n}}} of a 2 Mbit/s profile, 0.1 Mbit/s − 2 Mbit/s {{apart_{n}:+}}"
+        for n, name in enumerate(RIOS)
     )
-    return judge(
-        all_of(*(above(apart) for _, apart in found.values())), f"IN as a part of the profile, {text}."
+    return apart.all(above).said(
+        f"IN as a part of the profile, {text}.",
+        **{key: one.reads("{value}") for key, one in parts.items()},
+        **{f"apart_{n}": apart.only(name).reads("{value}") for n, name in enumerate(RIOS)},
     )
 
 
-def in_part(evidence: Evidence, cell: Factors, rate: float) -> dict[int, float]:
-    """IN traffic as a part of what a class's flow gets past the queue, by seed."""
-    own, out = (
-        evidence.by_seed(metric, by_class(cell, rate)) for metric in ("in_throughput", "out_throughput")
-    )
-    return {seed: own[seed] / (own[seed] + out[seed]) for seed in own}
+def in_part(cell: Factors, rate: float) -> tuple[tuple[str, Factors], tuple[str, Factors]]:
+    """What makes IN traffic as a part of what a class's flow gets past the queue."""
+    key = by_class(cell, rate)
+    return ("in_throughput", key), ("out_throughput", key)
 
 
-def composition(evidence: Evidence) -> Judgement:
-    """Under RIO the larger a profile, the larger is the part of IN in its flow's traffic."""
-    checks, said = [], []
-    for name, cell in RIOS.items():
-        parts = {rate: in_part(evidence, cell, rate) for rate in COUNTS if rate}
-        checks += [above(paired_difference(parts[a], parts[b])) for a, b in itertools.pairwise(parts)]
-        means = ", ".join(
-            f"{NAMES[rate]} {estimate(list(part.values())).text()}" for rate, part in parts.items()
+def composition() -> Judge:
+    """Judge whether under RIO the larger a profile, the larger is the part of IN in its flow's traffic."""
+    profiles = [rate for rate in COUNTS if rate]
+    steps = {
+        (name, a): (lambda i, o, j, p: i / (i + o) - j / (j + p), *in_part(cell, a), *in_part(cell, b))
+        for name, cell in RIOS.items()
+        for a, b in itertools.pairwise(profiles)
+    }
+    return (
+        of_runs(steps)
+        .all(above)
+        .said(
+            "IN as a part of a flow's traffic past the queue, {parts}.",
+            parts=both(
+                lambda cell: of_runs(
+                    {
+                        NAMES[rate]: (lambda own, out: own / (own + out), *in_part(cell, rate))
+                        for rate in profiles
+                    }
+                )
+            ),
         )
-        said.append(f"{name}: {means}")
-    return judge(all_of(*checks), f"IN as a part of a flow's traffic past the queue, {'; '.join(said)}.")
-
-
-def out_loss(evidence: Evidence, than: float) -> Judgement:
-    """Under RIO a larger part of the 2.0 class's OUT packets is dropped than of another class's."""
-    found = {
-        name: evidence.difference("out_loss", by_class(cell, 2.0), by_class(cell, than))
-        for name, cell in RIOS.items()
-    }
-    text = "; ".join(
-        f"{name}: {percent(evidence.mean('out_loss', by_class(RIOS[name], 2.0)))} against "
-        f"{percent(evidence.mean('out_loss', by_class(RIOS[name], than)))}, difference "
-        f"{scaled(e, 100).text(sign=True)} %"
-        for name, e in found.items()
-    )
-    return judge(
-        all_of(*(above(e) for e in found.values())),
-        f"OUT packets dropped, 2 Mbit/s against {NAMES[than]}, {text}.",
     )
 
 
-def out_unfair(evidence: Evidence) -> Judgement:
-    """Under RIO a 2.0 flow gets less OUT traffic through than a best-effort flow."""
-    found = {
-        name: evidence.difference("out_throughput", by_class(cell, 2.0), by_class(cell, 0.0))
-        for name, cell in RIOS.items()
-    }
-    text = "; ".join(
-        f"{name}: {rate_of(evidence, RIOS[name], 2.0, 'out_throughput').text()} against "
-        f"{rate_of(evidence, RIOS[name], 0.0, 'out_throughput').text()}"
-        for name in found
+def out_loss(than: float) -> Judge:
+    """Judge whether under RIO a larger part of the 2.0 class's OUT packets is dropped than of another's."""
+    pairs = {name: (by_class(cell, 2.0), by_class(cell, than)) for name, cell in RIOS.items()}
+    one = "{name}: {first} against {second}, difference {value} %"
+    found = differences("out_loss", pairs)
+
+    def listed(evidence: Evidence) -> str:
+        return "; ".join(
+            one.format(
+                name=name,
+                first=percent(evidence.mean("out_loss", pairs[name][0])),
+                second=percent(evidence.mean("out_loss", pairs[name][1])),
+                value=scaled(e, 100).text(sign=True),
+            )
+            for name, e in found(evidence).items()
+        )
+
+    return found.all(above).said(
+        f"OUT packets dropped, 2 Mbit/s against {NAMES[than]}, {{listed}}.", listed=listed
     )
-    return judge(
-        all_of(*(below(e) for e in found.values())),
-        f"OUT of a 2 Mbit/s flow against that of a best-effort flow, Mbit/s, {text}.",
-    )
+
+
+def out_unfair() -> Judge:
+    """Judge whether under RIO a 2.0 flow gets less OUT traffic through than a best-effort flow."""
+    pairs = {name: (by_class(cell, 2.0), by_class(cell, 0.0)) for name, cell in RIOS.items()}
+    found = differences("out_throughput", pairs).reads("{name}: {first} against {second}", "; ")
+    return found.all(below).said("OUT of a 2 Mbit/s flow against that of a best-effort flow, Mbit/s, {}.")
 
 
 def best_out(evidence: Evidence) -> str:
@@ -316,42 +323,44 @@ def best_out(evidence: Evidence) -> str:
     return min(OUT_SETS, key=lambda out: evidence.mean("rmse", ri_plus_o(out)))
 
 
-def contributes(evidence: Evidence, base: Factors, size: float = 0.0) -> Judgement:
-    """Some OUT set gives the 2.0 class more than a RIO, with intervals for five comparisons.
+def by_out_set(metric: str, base: Factors, rate: float | None = None, *, factor: float = 1.0) -> Numbers:
+    """RI+O with each OUT set less a RIO, with intervals for five comparisons.
 
     Args:
-        evidence: What was measured.
+        metric: Of a class, or of the row.
+        base: The row of RIO.
+        rate: The class, if it is of one.
+        factor: Of RIO's number.
+    """
+    pairs: dict[str, tuple[Factors, Factors]] = {out: (ri_plus_o(out), base) for out in OUT_SETS}
+    if rate is not None:
+        pairs = {out: (by_class(ours, rate), by_class(rio, rate)) for out, (ours, rio) in pairs.items()}
+    return differences(metric, pairs, factor=factor).mapped(lambda found: corrected(found, len(OUT_SETS)))
+
+
+def contributes(base: Factors, size: float = 0.0) -> Judge:
+    """Judge whether some OUT set gives the 2.0 class more than a RIO, with intervals for five comparisons.
+
+    Args:
         base: The row of RIO.
         size: The part of what the class is short of its fair share under RIO that the gain must exceed.
     """
-    kept = 1 - size
-    margins = {
-        out: corrected(
-            evidence.difference(
-                "throughput",
-                by_class(ri_plus_o(out), 2.0),
-                by_class(base, 2.0),
-                factor=kept,
-            ),
-            len(OUT_SETS),
-        )
-        for out in OUT_SETS
-    }
-    rio = rate_of(evidence, base, 2.0)
-    text = "; ".join(
-        f"{out} {corrected(gain_of(evidence, ri_plus_o(out), base), len(OUT_SETS)).text(sign=True)}"
-        for out in OUT_SETS
-    )
-    wanted = f", of which {size * (FAIR[2.0] - rio.mean):.3f} would count" if size else ""
-    return judge(
-        any_of(*(above(e, size * FAIR[2.0]) for e in margins.values())),
-        f"2 Mbit/s class, Mbit/s, {LABELS[str(base['out'])]} {rio.text()}, short of its fair share by "
-        f"{FAIR[2.0] - rio.mean:.3f}{wanted}; with the OUT set {text} (intervals for five comparisons).",
+    rio = level("throughput", by_class(base, 2.0))
+    margins = by_out_set("throughput", base, 2.0, factor=1 - size)
+    short = rio.scaled(lambda rate: FAIR[2.0] - rate)
+    wanted = ", of which {count:.3f} would count" if size else ""
+    return margins.any(above, size * FAIR[2.0]).said(
+        f"2 Mbit/s class, Mbit/s, {LABELS[str(base['out'])]} {{rio}}, short of its fair share by "
+        f"{{short:.3f}}{wanted}; with the OUT set {{gains:+}} (intervals for five comparisons).",
+        rio=rio,
+        short=short,
+        count=rio.scaled(lambda rate: size * (FAIR[2.0] - rate)),
+        gains=by_out_set("throughput", base, 2.0).reads("{name} {value}", "; "),
     )
 
 
 def alleviates(evidence: Evidence, out: str | None, base: Factors, size: float = SIZE) -> Judgement:
-    """RI+O's error against the fair share is smaller than a RIO's by more than this part of it.
+    """Judge whether RI+O's error against the fair share is smaller than a RIO's by more than this part of it.
 
     Args:
         evidence: What was measured.
@@ -370,90 +379,74 @@ def alleviates(evidence: Evidence, out: str | None, base: Factors, size: float =
     )
 
 
-def alleviates_some(evidence: Evidence, base: Factors, size: float = SIZE) -> Judgement:
-    """With some OUT set the error falls by more than this part of a RIO's, corrected for five comparisons."""
-    margins, changes = (
-        {
-            out: corrected(evidence.difference("rmse", ri_plus_o(out), base, factor=factor), len(OUT_SETS))
-            for out in OUT_SETS
-        }
-        for factor in (1 - size, 1.0)
+def alleviates_some(base: Factors, size: float = SIZE) -> Judge:
+    """Judge whether with some OUT set the error falls by more than this part of a RIO's."""
+    changes = by_out_set("rmse", base)
+
+    def listed(evidence: Evidence) -> str:
+        rio = evidence.mean("rmse", base)
+        return "; ".join(
+            f"{out} {e.text(sign=True)} ({e.mean / rio * 100:+.0f} %)".replace("(-", "(−")
+            for out, e in changes(evidence).items()
+        )
+
+    return (
+        by_out_set("rmse", base, factor=1 - size)
+        .any(below)
+        .said(
+            f"Error against the fair share, Mbit/s, {LABELS[str(base['out'])]} {{rio}}; with the OUT set "
+            "{listed} (intervals for five comparisons).",
+            rio=level("rmse", base),
+            listed=listed,
+        )
     )
-    rio = evidence.estimate("rmse", base)
-    text = "; ".join(
-        f"{out} {e.text(sign=True)} ({e.mean / rio.mean * 100:+.0f} %)" for out, e in changes.items()
-    )
-    return judge(
-        any_of(*(below(e) for e in margins.values())),
-        f"Error against the fair share, Mbit/s, {LABELS[str(base['out'])]} {rio.text()}; with the OUT set "
-        f"{text} (intervals for five comparisons).".replace("(-", "(−"),
-    )
 
 
-def both_rios(judged: Callable[[Evidence, Factors], Judgement]) -> dict[str, Callable[[Evidence], Judgement]]:
-    """A judge for each row of RIO, by the names of the readings."""
-
-    def of(base: Factors) -> Callable[[Evidence], Judgement]:
-        return lambda evidence: judged(evidence, base)
-
-    return {name: of(base) for name, base in READINGS.items()}
+def both_rios(size: float = 0.0) -> Judges:
+    """The judges of whether an OUT set gives the 2.0 class more than each row of RIO; see `contributes`."""
+    return {name: contributes(base, size) for name, base in READINGS.items()}
 
 
-def together(judges: Mapping[str, Callable[[Evidence], Judgement]]) -> Callable[[Evidence], Judgement]:
-    """What all of these say."""
-    return lambda evidence: by_readings({name: judged(evidence) for name, judged in judges.items()})
-
-
-def significantly(size: float) -> dict[str, Callable[[Evidence], Judgement]]:
-    """Judges whether an OUT set makes up for this part of what the 2.0 class is short of."""
-    return both_rios(lambda evidence, base: contributes(evidence, base, size))
-
-
-def skews(size: float) -> dict[str, Callable[[Evidence], Judgement]]:
+def skews(size: float) -> Judges:
     """Judges of the error's fall by this part, best row against best row and with the text's IN+OUT set."""
     return {
         "the best row against the best row": lambda evidence: alleviates(evidence, None, RIO, size),
-        "the text's IN+OUT set in both": lambda evidence: alleviates_some(evidence, STATED, size),
+        "the text's IN+OUT set in both": alleviates_some(STATED, size),
     }
 
 
-def nobody_reaches(evidence: Evidence) -> Judgement:
-    """The 2.0 class stays below its profile in every row."""
-    found = {LABELS[str(cell["out"])]: rate_of(evidence, cell, 2.0) for cell in CELLS}
-    best = max(found, key=lambda name: found[name].mean)
-    return judge(
-        all_of(*(below(e, 2.0) for e in found.values())),
-        f"The highest is {best} with {found[best].text()} Mbit/s.",
+def nobody_reaches() -> Judge:
+    """Judge whether the 2.0 class stays below its profile in every row."""
+    found = levels("throughput", {LABELS[str(cell["out"])]: by_class(cell, 2.0) for cell in CELLS})
+    return found.all(below, 2.0).said(
+        "The highest is {highest} Mbit/s.", highest=found.highest().reads("{name} with {value}")
     )
 
 
-def trend(rate: float, sign: int, more: Factors = MappingProxyType({})) -> Callable[[Evidence], Judgement]:
-    """A claim that a class rises (sign 1) or falls (-1) as the OUT set tightens; `more` names a variant."""
+def trend(rate: float, sign: int) -> Judge:
+    """Judge whether a class rises (sign 1) or falls (-1) as the OUT set tightens."""
+    onward, backward = (above, below) if sign > 0 else (below, above)
+    cells = [by_class(ri_plus_o(out), rate) for out in OUT_SETS]
+    pairs = {n: (after, before) for n, (before, after) in enumerate(itertools.pairwise(cells))}
+    steps, whole = differences("throughput", pairs), difference("throughput", cells[-1], cells[0])
 
-    def judged(evidence: Evidence) -> Judgement:
-        cells = [{**more, **by_class(ri_plus_o(out), rate)} for out in OUT_SETS]
-        steps = [
-            evidence.difference("throughput", after, before) for before, after in itertools.pairwise(cells)
-        ]
-        whole = evidence.difference("throughput", cells[-1], cells[0])
-        against: list[Check] = [below(step) if sign > 0 else above(step) for step in steps]
-        onward = above(whole) if sign > 0 else below(whole)
-        backward = sum(check.holds is True for check in against)
-        means = ", ".join(f"{evidence.mean('throughput', cell):.3f}" for cell in cells)
-        return judge(
-            all_of(onward, fact(holds=not backward)),
-            f"{NAMES[rate]}, loosest to tightest set: {means} Mbit/s; last − first {whole.text(sign=True)}, "
-            f"{counted(backward, 'step') if backward else 'no steps'} against it beyond their intervals.",
-        )
+    def against(evidence: Evidence) -> int:
+        return sum(backward(step).holds is True for step in steps(evidence).values())
 
-    return judged
+    none = stated(lambda evidence: fact(holds=not against(evidence)))
+    return (whole.all(onward) & none).said(
+        f"{NAMES[rate]}, loosest to tightest set: {{means:.3f}} Mbit/s; last − first {{:+}}, {{steps}} "
+        "against it beyond their intervals.",
+        means=levels("throughput", dict(enumerate(cells))).reads("{value}"),
+        steps=lambda evidence: counted(n, "step") if (n := against(evidence)) else "no steps",
+    )
 
 
 def best_improves(evidence: Evidence, out: str | None = None) -> Judgement:
-    """Best row against best row: more for the 2.0 and 1.0 classes, less for best effort, a smaller error."""
+    """Judge the best rows: more for the 2.0 and 1.0 classes, less for best effort, a smaller error."""
     out = out or best_out(evidence)
     cell = ri_plus_o(out)
-    gains = {rate: gain_of(evidence, cell, RIO, rate) for rate in COUNTS}
+    gains = {r: evidence.difference("throughput", by_class(cell, r), by_class(RIO, r)) for r in COUNTS}
     error = evidence.difference("rmse", cell, RIO)
     text = ", ".join(f"{NAMES[rate]} {e.text(sign=True)}" for rate, e in gains.items())
     return judge(
@@ -462,18 +455,16 @@ def best_improves(evidence: Evidence, out: str | None = None) -> Judgement:
     )
 
 
-def every_row_improves(evidence: Evidence) -> Judgement:
-    """Every OUT set beats the best RIO for the 2.0 class."""
-    found = {out: gain_of(evidence, ri_plus_o(out), RIO) for out in OUT_SETS}
-    text = "; ".join(f"{out}: {e.text(sign=True)}" for out, e in found.items())
-    return judge(
-        opposite(all_of(*(above(e) for e in found.values()))),
-        f"RI+O − Best RIO for the 2 Mbit/s class, Mbit/s: {text}.",
-    )
+def not_every_row_improves() -> Judge:
+    """Judge whether not every OUT set beats the best RIO for the 2.0 class."""
+    pairs = {out: (by_class(ri_plus_o(out), 2.0), by_class(RIO, 2.0)) for out in OUT_SETS}
+    found = differences("throughput", pairs).reads("{name}: {value}", "; ")
+    every = of_statements({"": found.all(above)}, opposite)
+    return every.said("RI+O − Best RIO for the 2 Mbit/s class, Mbit/s: {gains:+}.", gains=found)
 
 
 def fair_share(evidence: Evidence) -> Judgement:
-    """The printed fair share is the profile plus a fortieth of what is left of the link."""
+    """Judge whether the printed fair share is the profile plus a fortieth of what is left of the link."""
     printed = [evidence.published("fair_share", {"profile_mbps": rate}) for rate in COUNTS]
     holds = all(p is not None and abs(p - FAIR[rate]) < 5e-4 for p, rate in zip(printed, COUNTS, strict=True))
     text = ", ".join(f"{FAIR[rate]:.3f}" for rate in COUNTS)
@@ -481,7 +472,7 @@ def fair_share(evidence: Evidence) -> Judgement:
 
 
 def subscribed(_: Evidence) -> Judgement:
-    """Twenty profiles subscribe 76 % of the link."""
+    """Judge whether twenty profiles subscribe 76 % of the link."""
     share = subscription(FLOWS, CAPACITY_MBPS)
     return judge(fact(holds=abs(share - 0.76) < 5e-4), f"{share * CAPACITY_MBPS:g} of 20 Mbit/s.")
 
@@ -491,21 +482,8 @@ def percent(fraction: float) -> str:
     return f"{fraction * 100:.2f} %"
 
 
-CELLS: Sequence[dict[str, Any]] = (dict(RIO), dict(STATED), *(dict(ri_plus_o(out)) for out in OUT_SETS))
-READINGS: Mapping[str, Factors] = {"RIO as the text sets it": STATED, "RIO as well set as can be": RIO}
-"""The rows of RIO that a sentence on RIO can speak of."""
-LABELS = {
-    "none": f"Best RIO ({BEST_SET})",
-    "stated": f"RIO {STATED_SET}",
-    **{out: f"RI+O {out.rsplit('/', 1)[0]}" for out in OUT_SETS},
-}
-SHORT = {"none": "Best RIO", "stated": "RIO"}
-RIOS = {LABELS[str(cell["out"])]: cell for cell in (RIO, STATED)}
-ROWS = Axis("out", "OUT set", LABELS)
-CLASSES = Axis("profile_mbps", "Profile, Mbit/s", {**{r: f"{r:g}" for r in COUNTS if r}, 0.0: "BE"})
-
-TABLE1 = Study(
-    id="kim-table1",
+TABLE1 = THIS.study(
+    "table1",
     title="RIO against RI+O at 76 % subscription",
     source=f"{PAPER}, Table 1",
     summary="five profile rates and best effort on 20 Mbit/s, seven queue settings",
@@ -513,51 +491,50 @@ TABLE1 = Study(
     scenario=build,
     samples=samples,
     published=published(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "large-profiles-fail": {
-                "": large_fail,
-                "1 Mbit/s, too": functools.partial(large_fail, rates=(2.0, 1.0)),
-            },
-            "small-reach-large-do-not": small_reach,
-            "small-profiles-exceed": small_exceed,
-            "cannot-guarantee": nobody_reaches,
-            "composition-differs": composition,
-            "out-loss-of-large": {
-                "than that of the smallest profile": functools.partial(out_loss, than=0.1),
-                "than that of flows without a profile": functools.partial(out_loss, than=0.0),
-            },
-            "out-throughput-unfair": out_unfair,
-            "in-below-profile": in_below_profile,
-            "in-unfair": in_unfair,
-            "rio-contributes": both_rios(contributes),
-            "significantly-contributes": {
-                **significantly(SIZE),
-                **{name: together(significantly(size)) for name, size in OTHER_SIZES.items()},
-            },
-            "alleviates-skew": {
-                **skews(SIZE),
-                **{name: together(skews(size)) for name, size in OTHER_SIZES.items()},
-                "the text's IN+OUT set, with the best row in print, 5/15": functools.partial(
-                    alleviates, out=PRINTED_BEST, base=STATED
-                ),
-                "any fall, by the best OUT set, below RIO as the text sets it": functools.partial(
-                    alleviates, out=None, base=STATED, size=0.0
-                ),
-            },
-            "always-improves-best": {
-                "": best_improves,
-                "the best row in print, 5/15": functools.partial(best_improves, out=PRINTED_BEST),
-            },
-            "subscription": subscribed,
-            "fair-share": fair_share,
-            "not-every-row": every_row_improves,
-            "tighter-out-raises-2": trend(2.0, 1),
-            "tighter-out-raises-1": trend(1.0, 1),
-            "tighter-out-lowers-best-effort": trend(0.0, -1),
+    judges={
+        "large-profiles-fail": {
+            "": large_fail(),
+            "1 Mbit/s, too": large_fail((2.0, 1.0)),
         },
-    ),
+        "small-reach-large-do-not": against_due(
+            at_least, {rate: rate for rate in (2.0, 0.5, 0.2, 0.1)}, missed=(2.0,)
+        ),
+        "small-profiles-exceed": against_due(above, {0.5: 0.5, 0.2: 0.2, 0.1: 0.1, 0.0: FAIR[0.0]}),
+        "cannot-guarantee": nobody_reaches(),
+        "composition-differs": composition(),
+        "out-loss-of-large": {
+            "than that of the smallest profile": out_loss(0.1),
+            "than that of flows without a profile": out_loss(0.0),
+        },
+        "out-throughput-unfair": out_unfair(),
+        "in-below-profile": in_below_profile(),
+        "in-unfair": in_unfair(),
+        "rio-contributes": both_rios(),
+        "significantly-contributes": {
+            **both_rios(SIZE),
+            **{name: readings_together(both_rios(size)) for name, size in OTHER_SIZES.items()},
+        },
+        "alleviates-skew": {
+            **skews(SIZE),
+            **{name: readings_together(skews(size)) for name, size in OTHER_SIZES.items()},
+            "the text's IN+OUT set, with the best row in print, 5/15": functools.partial(
+                alleviates, out=PRINTED_BEST, base=STATED
+            ),
+            "any fall, by the best OUT set, below RIO as the text sets it": functools.partial(
+                alleviates, out=None, base=STATED, size=0.0
+            ),
+        },
+        "always-improves-best": {
+            "": best_improves,
+            "the best row in print, 5/15": functools.partial(best_improves, out=PRINTED_BEST),
+        },
+        "subscription": subscribed,
+        "fair-share": fair_share,
+        "not-every-row": not_every_row_improves(),
+        "tighter-out-raises-2": trend(2.0, 1),
+        "tighter-out-raises-1": trend(1.0, 1),
+        "tighter-out-lowers-best-effort": trend(0.0, -1),
+    },
     tables=(
         Table("Throughput of a flow, Mbit/s, by profile", {"throughput": ""}, ROWS, (CLASSES,)),
         Table(
@@ -613,8 +590,5 @@ TABLE1 = Study(
             from_zero=False,
         ),
     ),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     default_runs=100,
 )

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perhop.show.declared import Axis, Plot, Table
-from perhop.statistics.judging import at_most
+from perhop.statistics.judging import above, at_most, below
 from perhop.studies.bouras.common import BASELINE, CAPACITY, PACKET, PROPOSED, SETTING, Times, groups, spread
 from perhop.studies.evidence import Sample
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.judges import together
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -28,6 +27,7 @@ from perhop.studies.today.common import (
     PROFILE_KEPT,
     SENDERS,
     SOURCE,
+    THIS,
     TODAY_NAMES,
     WFQ,
     Cells,
@@ -38,9 +38,7 @@ from perhop.studies.today.common import (
     marking,
     queue_per_contract,
     sender,
-    stated,
     today,
-    together,
 )
 
 if TYPE_CHECKING:
@@ -108,48 +106,43 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
 
 
 CELLS = Cells(RULE_NAMES, {})
-STATEMENT = stated("bouras")
 
-TODAY_BOURAS = Study(
-    id="today-bouras",
+TODAY_BOURAS = THIS.study(
+    "bouras",
     title="Contracts on a path of three hops",
     source=f"{SOURCE}: Bouras and Sevasti, Figure 3",
     summary="contracts of 1, 2 and 8 Mbit/s on 50 Mbit/s, round trip of 200 ms, seven rules, four senders",
     cells=[CELLS.key(rule, control) for rule in RULE_NAMES for control in SENDERS],
     scenario=build,
     samples=samples,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "proposal-nearer-to-proportion": CELLS.compared(
-                "spread",
-                [((PROPOSED, control), (BASELINE, control)) for control in SENDERS],
-                more_in_first=False,
-            ),
-            "proposal-keeps-the-largest": CELLS.keeps((PROPOSED,), SENDERS, LARGEST),
-            "static-suffices-with-cubic": CELLS.keeps((BASELINE,), (CUBIC,), LARGEST),
-            "bbr3-ignores-the-markers": CELLS.compared(
-                "spread", [((PROPOSED, BBR3), (PROPOSED, NEWRENO))], more_in_first=True
-            ),
-            "colorless-miss-the-largest": CELLS.misses(COLORLESS, SENDERS, LARGEST),
-            "queue-per-contract-keeps-all": together(
-                *(CELLS.keeps((WFQ,), SENDERS, one.profile_mbps) for one in CLASSES)
-            ),
-            "codel-waits-less": CELLS.compared(
-                "wait_p99", [((CODEL, CUBIC), (PROPOSED, CUBIC))], more_in_first=False, factor=0.2
-            ),
-            "codel-leaves-capacity-to-newreno": CELLS.compared(
-                "utilization", [((CODEL, NEWRENO), (PROPOSED, NEWRENO))], more_in_first=False
-            ),
-            "prague-waits-little": CELLS.bounded("wait_p99", (DUALPI2,), (PRAGUE,), at_most, 2.0),
-            "fq-codel-fair-to-all": CELLS.compared(
-                "spread",
-                [((FQ_CODEL, control), (PROPOSED, control)) for control in SENDERS],
-                more_in_first=True,
-            ),
-        },
-    ),
+    judges={
+        "proposal-nearer-to-proportion": CELLS.compared(
+            "spread",
+            [((PROPOSED, control), (BASELINE, control)) for control in SENDERS],
+            below,
+        ),
+        "proposal-keeps-the-largest": CELLS.keeps((PROPOSED,), SENDERS, LARGEST),
+        "static-suffices-with-cubic": CELLS.keeps((BASELINE,), (CUBIC,), LARGEST),
+        "bbr3-ignores-the-markers": CELLS.compared(
+            "spread", [((PROPOSED, BBR3), (PROPOSED, NEWRENO))], above
+        ),
+        "colorless-miss-the-largest": CELLS.misses(COLORLESS, SENDERS, LARGEST),
+        "queue-per-contract-keeps-all": together(
+            *(CELLS.keeps((WFQ,), SENDERS, one.profile_mbps) for one in CLASSES)
+        ),
+        "codel-waits-less": CELLS.compared(
+            "wait_p99", [((CODEL, CUBIC), (PROPOSED, CUBIC))], below, factor=0.2
+        ),
+        "codel-leaves-capacity-to-newreno": CELLS.compared(
+            "utilization", [((CODEL, NEWRENO), (PROPOSED, NEWRENO))], below
+        ),
+        "prague-waits-little": CELLS.bounded("wait_p99", (DUALPI2,), (PRAGUE,), at_most, 2.0),
+        "fq-codel-fair-to-all": CELLS.compared(
+            "spread",
+            [((FQ_CODEL, control), (PROPOSED, control)) for control in SENDERS],
+            above,
+        ),
+    },
     tables=(
         Table(
             "Rate of a flow with a contract of 8 Mbit/s over it",
@@ -208,8 +201,6 @@ TODAY_BOURAS = Study(
             y_label="ms",
         ),
     ),
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=RUNS,
 )

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perhop.measures.fairness import jain_index, rmse, targets, utilization
 from perhop.show.declared import Axis, Bound
-from perhop.statistics.judging import Check, above, all_of, at_least, below, judge
-from perhop.studies.evidence import Evidence, Sample
+from perhop.statistics.judging import at_least, below
+from perhop.studies import judges
+from perhop.studies.evidence import Sample
+from perhop.studies.judges import FEW, differences, show
 from perhop.studies.paper import Paper
 from perhop.studies.sampling import waits
 
 if TYPE_CHECKING:
     from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.intervals import Estimate
-    from perhop.statistics.judging import Judgement
+    from perhop.show.declared import Factor, Factors
+    from perhop.studies.evidence import Evidence
+    from perhop.studies.judges import Judge, Side
 
-Judge: TypeAlias = Callable[[Evidence], "Judgement"]
-
-stated = Paper(__package__, "claims.toml").item
-"""The claims of one study, its method and its assumptions."""
+THIS = Paper(__package__, "claims.toml")
+"""The claims of each study, its method and its assumptions."""
 SOURCE = "Mechanisms of today beside those of the papers"
 RUNS = 12
 MBPS = "Mbit/s"
@@ -165,39 +165,6 @@ def transit(run: Run, group: str) -> Mapping[str, Any] | None:
     return delays
 
 
-def shown(found: Estimate) -> str:
-    """A number with its interval, to about three digits."""
-    if math.isnan(found.mean):
-        return "not known"
-    size = abs(found.mean)
-    return found.text(3 if size < 1 else 2 if size < 100 else 1)
-
-
-def each(found: Mapping[str, Estimate]) -> str:
-    """`NewReno 1.20 ± 0.03, CUBIC …`."""
-    return ", ".join(f"{name} {shown(estimate)}" for name, estimate in found.items())
-
-
-FEW = 8
-"""Up to so many numbers are listed; of more, the lowest and the highest."""
-
-
-def numbers(found: Mapping[str, Estimate]) -> str:
-    """The numbers behind a verdict, as text."""
-    if len(found) <= FEW:
-        return each(found)
-    ordered = sorted(found, key=lambda name: found[name].mean)
-    ends = [each({name: found[name]}) for name in (ordered[0], ordered[-1])]
-    return f"{len(found)} cells, from {' to '.join(ends)}"
-
-
-def failing(checks: Mapping[str, Check]) -> str:
-    """The names of the statements that fail, then of those that the runs leave open."""
-    wrong = [name for name, check in checks.items() if check.holds is False]
-    unsettled = [name for name, check in checks.items() if check.holds is None]
-    return f"against it: {', '.join(wrong) or 'none'}; open: {', '.join(unsettled) or 'none'}"
-
-
 @dataclass(frozen=True, slots=True)
 class Cells:
     """Judges over a study whose cells are named by a rule, a sender, and what else is fixed.
@@ -210,7 +177,7 @@ class Cells:
     rules: Mapping[str, str]
     fixed: Mapping[str, Any]
 
-    def key(self, rule: str, control: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - factors
+    def key(self, rule: str, control: str, /, **more: Factor) -> dict[str, Any]:
         """All factors of a number."""
         return {**self.fixed, "rule": rule, "control": control, **more}
 
@@ -228,81 +195,68 @@ class Cells:
         ]
         return f"{', '.join(parts)}: " if parts else ""
 
+    def places(self, rules: Iterable[str], controls: Iterable[str], **more: Factor) -> dict[str, Factors]:
+        """The factors of a number under each of these rules with each sender, by how the cell reads."""
+        return {self.name(*at): self.key(*at, **more) for at in itertools.product(rules, controls)}
+
     def bounded(
         self,
         metric: str,
         rules: Iterable[str],
         controls: Iterable[str],
-        check: Callable[[Estimate, float], Check],
+        side: Side,
         bound: float,
-        **more: Any,  # noqa: ANN401 - factors
+        **more: Factor,
     ) -> Judge:
-        """A claim that a number is on one side of a bound under each of these rules with each sender."""
-        places = [(rule, control) for rule in rules for control in controls]
-
-        def judged(evidence: Evidence) -> Judgement:
-            found = {
-                self.name(*at): evidence.estimate(metric, self.key(*at, **more))
-                for at in places
-                if evidence.measured(metric, self.key(*at, **more))
-            }
-            checks = {name: check(estimate, bound) for name, estimate in found.items()}
-            text = f"{self.place(more)}{numbers(found)}; bound {bound:g}; {failing(checks)}."
-            return judge(all_of(*checks.values()), text)
-
-        return judged
+        """Judge whether a number is on one side of a bound under each of these rules with each sender."""
+        return judges.bounded(metric, self.places(rules, controls, **more), side, bound, self.place(more))
 
     def compared(
         self,
         metric: str,
         pairs: Sequence[tuple[tuple[str, str], tuple[str, str]]],
+        side: Side,
         *,
-        more_in_first: bool,
         factor: float = 1.0,
-        **more: Any,  # noqa: ANN401 - factors
+        **more: Factor,
     ) -> Judge:
-        """A claim that a number of each pair's first cell is above (below) `factor` times the second's.
+        """Judge whether a number of each pair's first cell is above (below) `factor` times the second's.
 
         The difference is taken run by run, on the same seeds.
         """
+        named = {self._against(*pair): pair for pair in pairs}
+        found = differences(
+            metric,
+            {name: (self.key(*a, **more), self.key(*b, **more)) for name, (a, b) in named.items()},
+            factor=factor,
+        )
+        times = "" if factor == 1 else f"; compared with {factor:g} times the second"
 
-        def judged(evidence: Evidence) -> Judgement:
-            checks: dict[str, Check] = {}
-            texts: dict[str, str] = {}
-            for first, second in pairs:
-                keys = [self.key(*one, **more) for one in (first, second)]
-                found = evidence.difference(metric, *keys, factor=factor)
-                name = f"{self.name(*first)} against {self.name(*second)}"
-                if first[1] == second[1]:
-                    name = f"{self.rules[first[0]]} against {self.name(*second)}"
-                checks[name] = above(found) if more_in_first else below(found)
-                one, other = (shown(evidence.estimate(metric, key)) for key in keys)
-                texts[name] = f"{self.name(*first)} {one}, {self.name(*second)} {other}"
-            times = "" if factor == 1 else f"; compared with {factor:g} times the second"
-            listed = [text for name, text in texts.items() if checks[name].holds is not True]
-            if len(texts) <= FEW:
-                listed = list(texts.values())
-            counts = f"{sum(check.holds is True for check in checks.values())} of {len(checks)} comparisons"
-            text = "; ".join([counts, *listed]) if len(texts) > 1 else listed[0]
-            return judge(all_of(*checks.values()), f"{self.place(more)}{text}{times}; {failing(checks)}.")
+        def listed(evidence: Evidence) -> str:
+            checks = {name: side(one) for name, one in found(evidence).items()}
+            shown = [name for name in named if len(named) <= FEW or not checks[name].holds]
+            texts = [
+                ", ".join(
+                    f"{self.name(*one)} {show(evidence.estimate(metric, self.key(*one, **more)), '~')}"
+                    for one in named[name]
+                )
+                for name in shown
+            ]
+            holds = sum(check.holds is True for check in checks.values())
+            return "; ".join([f"{holds} of {len(checks)} comparisons", *texts] if len(named) > 1 else texts)
 
-        return judged
+        return found.all(side).said(
+            f"{self.place(more)}{{listed}}{times}; {{failing:against it}}.", listed=listed
+        )
+
+    def _against(self, first: tuple[str, str], second: tuple[str, str]) -> str:
+        one = self.rules[first[0]] if first[1] == second[1] else self.name(*first)
+        return f"{one} against {self.name(*second)}"
 
     def keeps(self, rules: Iterable[str], controls: Iterable[str], profile_mbps: float) -> Judge:
-        """A claim that a contract is kept."""
+        """Judge whether a contract is kept."""
         return self.bounded("over_profile", rules, controls, at_least, KEPT, profile_mbps=profile_mbps)
 
     def misses(self, rules: Iterable[str], controls: Iterable[str], profile_mbps: float) -> Judge:
-        """A claim that a contract is missed."""
+        """Judge whether a contract is missed."""
         return self.bounded("over_profile", rules, controls, below, KEPT, profile_mbps=profile_mbps)
-
-
-def together(*judges: Judge) -> Judge:
-    """A claim that makes several statements."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = [one(evidence) for one in judges]
-        whole = all_of(*(Check(one.holds, one.runs_needed) for one in found))
-        return judge(whole, " ".join(one.evidence for one in found))
-
-    return judged

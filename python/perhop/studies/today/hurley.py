@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.show.declared import Axis, Plot, Table
-from perhop.statistics.judging import at_most
+from perhop.statistics.judging import above, at_most, below
 from perhop.studies.evidence import Sample
 from perhop.studies.hurley.common import (
     ABE,
@@ -22,9 +22,7 @@ from perhop.studies.hurley.common import (
     mean_ms,
     throughput,
 )
-from perhop.studies.paper import claims
 from perhop.studies.sampling import waits
-from perhop.studies.study import Study
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -38,12 +36,12 @@ from perhop.studies.today.common import (
     RUNS,
     SENDERS,
     SOURCE,
+    THIS,
     TODAY_NAMES,
     Cells,
     link_samples,
     marking,
     sender,
-    stated,
     today,
     transit,
 )
@@ -108,70 +106,65 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
 
 
 CELLS = Cells(RULE_NAMES, {})
-STATEMENT = stated("hurley")
 TRANSIT_ERROR_MS = 0.031 * (BASE_MS + HERE.green_bound_ms)
 """How far a 99th percentile of the one-way delay can be off at the bound: 3.1 % of it."""
 
-TODAY_HURLEY = Study(
-    id="today-hurley",
+TODAY_HURLEY = THIS.study(
+    "hurley",
     title="Asymmetric Best-Effort's bottleneck",
     source=f"{SOURCE}: Hurley and Le Boudec, Figure 2",
     summary="ten blue flows of four kinds and ten green TFRC flows on 5 Mbit/s, seven routers",
     cells=[CELLS.key(rule, control) for rule in RULE_NAMES for control in SENDERS],
     scenario=build,
     samples=samples,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "abe-bounds-green": CELLS.bounded(
-                "green_p99", (ABE,), SENDERS, at_most, round(HERE.green_bound_ms + TRANSIT_ERROR_MS, 1)
-            ),
-            "blue-gains": CELLS.compared(
-                "throughput",
-                [((ABE, control), (FLAT, control)) for control in SENDERS],
-                more_in_first=True,
-                service=BLUE,
-            ),
-            "green-pays-more-beside-today": CELLS.compared(
-                "throughput",
-                [((ABE, control), (ABE, NEWRENO)) for control in (CUBIC, BBR3)],
-                more_in_first=False,
-                service=GREEN,
-            ),
-            "dsd-spares-green": CELLS.compared(
-                "throughput",
-                [((DSD, control), (ABE, control)) for control in SENDERS],
-                more_in_first=True,
-                service=GREEN,
-            ),
-            "codel-halves-the-wait": CELLS.compared(
-                "green_p99",
-                [((CODEL, control), (FLAT, control)) for control in (NEWRENO, CUBIC)],
-                more_in_first=False,
-                factor=0.5,
-            ),
-            "fq-codel-gives-both-delay": CELLS.compared(
-                "green_p99",
-                [((FQ_CODEL, control), (FLAT, control)) for control in SENDERS],
-                more_in_first=False,
-            ),
-            "fq-codel-gives-both-rate": CELLS.compared(
-                "throughput",
-                [((FQ_CODEL, control), (FLAT, control)) for control in SENDERS],
-                more_in_first=True,
-                service=GREEN,
-            ),
-            "dualpi2-couples": CELLS.bounded("ratio", (DUALPI2,), (PRAGUE,), at_most, 2.0),
-            "bbr3-starves-green-under-flat": CELLS.compared(
-                "throughput",
-                [((FLAT, BBR3), (FLAT, NEWRENO))],
-                more_in_first=False,
-                factor=0.5,
-                service=GREEN,
-            ),
-        },
-    ),
+    judges={
+        "abe-bounds-green": CELLS.bounded(
+            "green_p99", (ABE,), SENDERS, at_most, round(HERE.green_bound_ms + TRANSIT_ERROR_MS, 1)
+        ),
+        "blue-gains": CELLS.compared(
+            "throughput",
+            [((ABE, control), (FLAT, control)) for control in SENDERS],
+            above,
+            service=BLUE,
+        ),
+        "green-pays-more-beside-today": CELLS.compared(
+            "throughput",
+            [((ABE, control), (ABE, NEWRENO)) for control in (CUBIC, BBR3)],
+            below,
+            service=GREEN,
+        ),
+        "dsd-spares-green": CELLS.compared(
+            "throughput",
+            [((DSD, control), (ABE, control)) for control in SENDERS],
+            above,
+            service=GREEN,
+        ),
+        "codel-halves-the-wait": CELLS.compared(
+            "green_p99",
+            [((CODEL, control), (FLAT, control)) for control in (NEWRENO, CUBIC)],
+            below,
+            factor=0.5,
+        ),
+        "fq-codel-gives-both-delay": CELLS.compared(
+            "green_p99",
+            [((FQ_CODEL, control), (FLAT, control)) for control in SENDERS],
+            below,
+        ),
+        "fq-codel-gives-both-rate": CELLS.compared(
+            "throughput",
+            [((FQ_CODEL, control), (FLAT, control)) for control in SENDERS],
+            above,
+            service=GREEN,
+        ),
+        "dualpi2-couples": CELLS.bounded("ratio", (DUALPI2,), (PRAGUE,), at_most, 2.0),
+        "bbr3-starves-green-under-flat": CELLS.compared(
+            "throughput",
+            [((FLAT, BBR3), (FLAT, NEWRENO))],
+            below,
+            factor=0.5,
+            service=GREEN,
+        ),
+    },
     tables=(
         Table(
             "Rate of a blue flow, Mbit/s",
@@ -230,8 +223,6 @@ TODAY_HURLEY = Study(
             y_label="ms",
         ),
     ),
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=RUNS,
 )

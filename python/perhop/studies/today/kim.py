@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perhop.show.declared import Axis, Plot, Table
-from perhop.statistics.judging import at_least, at_most
+from perhop.statistics.judging import above, at_least, at_most, below
 from perhop.studies.evidence import Sample
+from perhop.studies.judges import together
 from perhop.studies.kim.common import CAPACITY_MBPS, PACKET
 from perhop.studies.kim.table1 import COUNTS, class_name, network
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -25,6 +24,7 @@ from perhop.studies.today.common import (
     RUNS,
     SENDERS,
     SOURCE,
+    THIS,
     TODAY_NAMES,
     WFQ,
     Cells,
@@ -36,9 +36,7 @@ from perhop.studies.today.common import (
     marking,
     queue_per_contract,
     sender,
-    stated,
     today,
-    together,
 )
 
 if TYPE_CHECKING:
@@ -95,58 +93,49 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
 
 
 CELLS = Cells(RULE_NAMES, {})
-STATEMENT = stated("kim")
 LARGEST = 2.0
 
-TODAY_KIM = Study(
-    id="today-kim",
+TODAY_KIM = THIS.study(
+    "kim",
     title="Profiles at one bottleneck",
     source=f"{SOURCE}: Kim, Park and Bahk, Table 1",
     summary="five profile rates and best effort on 20 Mbit/s, eight queues, four kinds of senders",
     cells=[CELLS.key(rule, control) for rule in RULE_NAMES for control in SENDERS],
     scenario=build,
     samples=samples,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "queue-per-contract-keeps-all": together(
-                *(CELLS.keeps((WFQ,), SENDERS, rate) for rate in RESERVED)
-            ),
-            "colorless-miss-the-largest": CELLS.misses(COLORLESS, SENDERS, LARGEST),
-            "colorless-keep-the-smallest": CELLS.keeps(COLORLESS, SENDERS, min(RESERVED)),
-            "rio-beats-colorless": CELLS.compared(
-                "throughput",
-                [((RIO, control), (rule, control)) for control in SENDERS for rule in COLORLESS],
-                more_in_first=True,
-                profile_mbps=LARGEST,
-            ),
-            "rio-gains-from-senders": CELLS.compared(
-                "over_profile",
-                [((RIO, control), (RIO, NEWRENO)) for control in (CUBIC, BBR3, PRAGUE)],
-                more_in_first=True,
-                profile_mbps=LARGEST,
-            ),
-            "ri-plus-o-gains-with-cubic": CELLS.compared(
-                "throughput",
-                [((RI_PLUS_O, CUBIC), (RIO, CUBIC))],
-                more_in_first=True,
-                profile_mbps=LARGEST,
-            ),
-            "rio-waits-longer-than-codel": CELLS.compared(
-                "wait_p50",
-                [((RIO, control), (CODEL, control)) for control in (NEWRENO, CUBIC)],
-                more_in_first=True,
-                factor=5.0,
-            ),
-            "bbr3-shortens-rio": CELLS.compared(
-                "wait_p50", [((RIO, BBR3), (RIO, CUBIC))], more_in_first=False, factor=0.5
-            ),
-            "prague-waits-little": CELLS.bounded("wait_p99", (DUALPI2,), (PRAGUE,), at_most, 2.0),
-            "all-fill-the-link": CELLS.bounded("utilization", RULE_NAMES, SENDERS, at_least, 0.9),
-            "in-is-not-lost": CELLS.bounded("in_loss", (RIO, RI_PLUS_O), SENDERS, at_most, 0.1),
-        },
-    ),
+    judges={
+        "queue-per-contract-keeps-all": together(*(CELLS.keeps((WFQ,), SENDERS, rate) for rate in RESERVED)),
+        "colorless-miss-the-largest": CELLS.misses(COLORLESS, SENDERS, LARGEST),
+        "colorless-keep-the-smallest": CELLS.keeps(COLORLESS, SENDERS, min(RESERVED)),
+        "rio-beats-colorless": CELLS.compared(
+            "throughput",
+            [((RIO, control), (rule, control)) for control in SENDERS for rule in COLORLESS],
+            above,
+            profile_mbps=LARGEST,
+        ),
+        "rio-gains-from-senders": CELLS.compared(
+            "over_profile",
+            [((RIO, control), (RIO, NEWRENO)) for control in (CUBIC, BBR3, PRAGUE)],
+            above,
+            profile_mbps=LARGEST,
+        ),
+        "ri-plus-o-gains-with-cubic": CELLS.compared(
+            "throughput",
+            [((RI_PLUS_O, CUBIC), (RIO, CUBIC))],
+            above,
+            profile_mbps=LARGEST,
+        ),
+        "rio-waits-longer-than-codel": CELLS.compared(
+            "wait_p50",
+            [((RIO, control), (CODEL, control)) for control in (NEWRENO, CUBIC)],
+            above,
+            factor=5.0,
+        ),
+        "bbr3-shortens-rio": CELLS.compared("wait_p50", [((RIO, BBR3), (RIO, CUBIC))], below, factor=0.5),
+        "prague-waits-little": CELLS.bounded("wait_p99", (DUALPI2,), (PRAGUE,), at_most, 2.0),
+        "all-fill-the-link": CELLS.bounded("utilization", RULE_NAMES, SENDERS, at_least, 0.9),
+        "in-is-not-lost": CELLS.bounded("in_loss", (RIO, RI_PLUS_O), SENDERS, at_most, 0.1),
+    },
     tables=(
         Table(
             "Rate of a flow with a profile of 2 Mbit/s over its profile",
@@ -211,8 +200,6 @@ TODAY_KIM = Study(
             y_label="ms",
         ),
     ),
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=RUNS,
 )

@@ -8,12 +8,11 @@ import numpy as np
 
 from perhop.show.declared import Axis, Plot, Row, Table
 from perhop.statistics.intervals import estimate
-from perhop.statistics.judging import Check, above, all_of, at_least, at_most, below, judge
+from perhop.statistics.judging import above, at_least, at_most, below
 from perhop.studies.evidence import Sample
 from perhop.studies.hurley.common import BLUE, GREEN, GREEN_TRANSPORTS, TFRC
-from perhop.studies.paper import claims
+from perhop.studies.judges import bounded, compared
 from perhop.studies.sampling import waits
-from perhop.studies.study import Study
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -25,12 +24,9 @@ from perhop.studies.today.common import (
     PRAGUE,
     RUNS,
     SOURCE,
+    THIS,
     TODAY_NAMES,
-    failing,
-    numbers,
     sender,
-    shown,
-    stated,
     today,
     transit,
 )
@@ -39,10 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.judging import Judgement
+    from perhop.show.declared import Factor, Factors
     from perhop.studies.evidence import Evidence
-    from perhop.studies.today.common import Judge
+    from perhop.studies.judges import Judge, Side
 
 FLAT, ABE, DSD, NQB = "flat", "abe", "dsd", "nqb"
 RULE_NAMES = {
@@ -184,52 +179,24 @@ def relative(evidence: Evidence) -> Iterator[Row]:
                     yield Row(key, "relative", "of flat RED", None, found.mean, found.ci95, found.runs)
 
 
-def bounded(metric: str, rules: Iterable[str], low: str, check: Any, bound: float, **more: Any) -> Judge:  # noqa: ANN401 - a check, and factors
-    """A claim that a number is on one side of a bound under these rules beside each kind of bulk flows."""
-    listed = tuple(rules)
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            f"{RULE_NAMES[rule]} beside {CONTROL_NAMES[bulk]}": evidence.estimate(
-                metric, cell(rule, low, bulk, **more)
-            )
-            for rule in listed
-            for bulk in BULK
-        }
-        checks = {name: check(one, bound) for name, one in found.items()}
-        return judge(all_of(*checks.values()), f"{numbers(found)}; bound {bound:g}; {failing(checks)}.")
-
-    return judged
+def under(metric: str, rules: Iterable[str], low: str, check: Side, bound: float, **more: Factor) -> Judge:
+    """Judge whether a number is on one side of a bound under these rules beside each kind of bulk flows."""
+    places = {
+        f"{RULE_NAMES[rule]} beside {CONTROL_NAMES[bulk]}": cell(rule, low, bulk, **more)
+        for rule in rules
+        for bulk in BULK
+    }
+    return bounded(metric, places, check, bound)
 
 
-def against(
-    metric: str,
-    first: str,
-    second: str,
-    low: str,
-    *,
-    more_in_first: bool,
-    **more: Any,  # noqa: ANN401 - factors
-) -> Judge:
-    """A claim that a number is larger (smaller) under the first rule, beside each kind of bulk flows."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        checks: dict[str, Check] = {}
-        texts = []
-        for bulk in BULK:
-            keys = [cell(rule, low, bulk, **more) for rule in (first, second)]
-            found = evidence.difference(metric, *keys)
-            checks[f"beside {CONTROL_NAMES[bulk]}"] = above(found) if more_in_first else below(found)
-            one, other = (shown(evidence.estimate(metric, key)) for key in keys)
-            texts.append(
-                f"beside {CONTROL_NAMES[bulk]}: {RULE_NAMES[first]} {one}, {RULE_NAMES[second]} {other}"
-            )
-        return judge(all_of(*checks.values()), f"{'; '.join(texts)}; {failing(checks)}.")
-
-    return judged
-
-
-STATEMENT = stated("abe")
+def against(metric: str, first: str, second: str, low: str, check: Side, **more: Factor) -> Judge:
+    """Judge whether a number is larger (smaller) under the first rule, beside each kind of bulk flows."""
+    pairs = {
+        f"beside {CONTROL_NAMES[bulk]}": (cell(first, low, bulk, **more), cell(second, low, bulk, **more))
+        for bulk in BULK
+    }
+    reads = f"{{name}}: {RULE_NAMES[first]} {{first}}, {RULE_NAMES[second]} {{second}}"
+    return compared(metric, pairs, check, reads=reads, between="; ")
 
 
 def _table(title: str, metric: str, low: str, digits: int, **where: Any) -> Table:  # noqa: ANN401 - factors
@@ -237,8 +204,8 @@ def _table(title: str, metric: str, low: str, digits: int, **where: Any) -> Tabl
     return Table(f"{title} ({kind})", {metric: ""}, RULES, (BULK_AXIS,), {"low": low, **where}, digits)
 
 
-TODAY_ABE = Study(
-    id="today-abe",
+TODAY_ABE = THIS.study(
+    "abe",
     title="The cost of low delay, and who pays it",
     source=f"{SOURCE}: Asymmetric Best-Effort",
     summary="four bulk flows and four low-delay flows on 20 Mbit/s, adaptive or sparse, seven routers",
@@ -246,36 +213,24 @@ TODAY_ABE = Study(
     scenario=build,
     samples=samples,
     summaries=relative,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "abe-bounds-the-wait": bounded("low_p99", (ABE, DSD), ADAPTIVE, at_most, 1.05 * BOUND_MS),
-            "abe-adaptive-pays-rate": against(
-                "throughput", ABE, FLAT, ADAPTIVE, more_in_first=False, side="low"
-            ),
-            "abe-bulk-gains": against("throughput", ABE, FLAT, ADAPTIVE, more_in_first=True, side="bulk"),
-            "l4s-waits-less": bounded("low_p99", (DUALPI2,), ADAPTIVE, at_most, 2.0),
-            "l4s-gets-more-than-green": against(
-                "throughput", DUALPI2, ABE, ADAPTIVE, more_in_first=True, side="low"
-            ),
-            "l4s-bulk-gets-less-than-blue": against(
-                "throughput", DUALPI2, ABE, ADAPTIVE, more_in_first=False, side="bulk"
-            ),
-            "sparse-lose-nothing-today": bounded(
-                "loss", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_most, 0.1, side="low"
-            ),
-            "sparse-wait-little-today": bounded("low_p99", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_most, 2.0),
-            "sparse-lose-under-abe": bounded("loss", (ABE,), SPARSE, above, 0.5, side="low"),
-            "sparse-cost-bulk-nothing": bounded(
-                "throughput", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_least, 0.95 * LEFT_MBPS, side="bulk"
-            ),
-            "nqb-caps-greedy": against(
-                "throughput", NQB, FQ_CODEL, ADAPTIVE, more_in_first=False, side="low"
-            ),
-            "nqb-loses-where-greedy": bounded("loss", (NQB,), ADAPTIVE, above, 1.0, side="low"),
-        },
-    ),
+    judges={
+        "abe-bounds-the-wait": under("low_p99", (ABE, DSD), ADAPTIVE, at_most, 1.05 * BOUND_MS),
+        "abe-adaptive-pays-rate": against("throughput", ABE, FLAT, ADAPTIVE, below, side="low"),
+        "abe-bulk-gains": against("throughput", ABE, FLAT, ADAPTIVE, above, side="bulk"),
+        "l4s-waits-less": under("low_p99", (DUALPI2,), ADAPTIVE, at_most, 2.0),
+        "l4s-gets-more-than-green": against("throughput", DUALPI2, ABE, ADAPTIVE, above, side="low"),
+        "l4s-bulk-gets-less-than-blue": against("throughput", DUALPI2, ABE, ADAPTIVE, below, side="bulk"),
+        "sparse-lose-nothing-today": under(
+            "loss", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_most, 0.1, side="low"
+        ),
+        "sparse-wait-little-today": under("low_p99", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_most, 2.0),
+        "sparse-lose-under-abe": under("loss", (ABE,), SPARSE, above, 0.5, side="low"),
+        "sparse-cost-bulk-nothing": under(
+            "throughput", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_least, 0.95 * LEFT_MBPS, side="bulk"
+        ),
+        "nqb-caps-greedy": against("throughput", NQB, FQ_CODEL, ADAPTIVE, below, side="low"),
+        "nqb-loses-where-greedy": under("loss", (NQB,), ADAPTIVE, above, 1.0, side="low"),
+    },
     tables=tuple(
         table
         for low in KINDS.names
@@ -325,8 +280,6 @@ TODAY_ABE = Study(
             where={"side": "bulk"},
         ),
     ),
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=RUNS,
 )

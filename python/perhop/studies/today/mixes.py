@@ -11,8 +11,7 @@ from perhop.plurals import counted
 from perhop.show.declared import Axis, Plot, Row, Table
 from perhop.statistics.judging import Check, above, all_of, at_least, below, judge
 from perhop.studies.evidence import Sample
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.judges import FEW, difference, differences, failing, grouped, levels
 from perhop.studies.today.common import (
     BBR3,
     COLORLESS,
@@ -28,25 +27,24 @@ from perhop.studies.today.common import (
     RUNS,
     SENDERS,
     SOURCE,
+    THIS,
     TODAY_NAMES,
     WFQ,
-    failing,
     link_samples,
     marking,
     queue_per_contract,
     sender,
-    stated,
     today,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
     from perhop.statistics.judging import Judgement
     from perhop.studies.evidence import Evidence
-    from perhop.studies.today.common import Judge
+    from perhop.studies.judges import Judge, Numbers
 
 DROP_TAIL, RIO, RI_PLUS_O, INVERSE, THREE_DROP, TWAM = (
     "drop-tail",
@@ -176,12 +174,9 @@ def mix_name(rule: str, assured: str, others: str) -> str:
     return f"{RULE_NAMES[rule]}, {CONTROL_NAMES[assured]} beside {CONTROL_NAMES[others]}"
 
 
-def held(evidence: Evidence, rule: str, mixes: Iterable[tuple[str, str]] = MIXES) -> dict[str, Check]:
+def held(evidence: Evidence, rule: str, mixes: Iterable[tuple[str, str]] = MIXES) -> list[Check]:
     """Whether the profile holds in each of these mixes."""
-    return {
-        mix_name(rule, *one): at_least(evidence.estimate("over_profile", mix(rule, *one)), KEPT)
-        for one in mixes
-    }
+    return [at_least(found, KEPT) for found in over_profile(rule, mixes)(evidence).values()]
 
 
 def summaries(evidence: Evidence) -> Iterator[Row]:
@@ -190,34 +185,26 @@ def summaries(evidence: Evidence) -> Iterator[Row]:
         whole = 0
         for assured in SENDERS:
             checks = held(evidence, rule, [(assured, others) for others in SENDERS])
-            count = sum(check.holds is True for check in checks.values())
+            count = sum(check.holds is True for check in checks)
             whole += count
             yield Row({"rule": rule, "assured": assured}, "mixes", "of 4", None, count, None, evidence.runs)
         yield Row({"rule": rule, "assured": "all"}, "mixes", "of 4", None, whole, None, evidence.runs)
 
 
-def _text(evidence: Evidence, rule: str, mixes: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(
-        f"{mix_name(rule, *one)} {evidence.estimate('over_profile', mix(rule, *one)).text(2)}"
-        for one in mixes
+def over_profile(rule: str, mixes: Iterable[tuple[str, str]]) -> Numbers:
+    """The rate of assured flows over the profile in each of these mixes."""
+    return levels("over_profile", {mix_name(rule, *one): mix(rule, *one) for one in mixes})
+
+
+def holds(rules: Sequence[str], mixes: Sequence[tuple[str, str]], *, kept: bool = True) -> Judge:
+    """Judge whether the profile holds (or fails) in each of these mixes under each of these rules."""
+    count = len(rules) * len(mixes)
+    shown = "{rates:.2}; " if count <= FEW else ""
+    found = levels("over_profile", {mix_name(r, *m): mix(r, *m) for r in rules for m in mixes})
+    return found.all(at_least if kept else below, KEPT).said(
+        f"{{held}} of {counted(count, 'mix', 'mixes')}; {shown}{{failing:against it}}.",
+        rates=grouped({rule: over_profile(rule, mixes) for rule in rules}, "{all}"),
     )
-
-
-def holds(rules: Iterable[str], mixes: Iterable[tuple[str, str]], *, kept: bool = True) -> Judge:
-    """A claim that the profile holds (or fails) in each of these mixes under each of these rules."""
-    listed, pairs = tuple(rules), tuple(mixes)
-
-    def judged(evidence: Evidence) -> Judgement:
-        checks: dict[str, Check] = {}
-        for rule, one in itertools.product(listed, pairs):
-            found = evidence.estimate("over_profile", mix(rule, *one))
-            checks[mix_name(rule, *one)] = at_least(found, KEPT) if kept else below(found, KEPT)
-        agree = sum(check.holds is True for check in checks.values())
-        text = f"{agree} of {counted(len(checks), 'mix', 'mixes')}"
-        shown = "; ".join(_text(evidence, rule, pairs) for rule in listed) + "; " if len(checks) <= 8 else ""
-        return judge(all_of(*checks.values()), f"{text}; {shown}{failing(checks)}.")
-
-    return judged
 
 
 def most(rules: Iterable[str], limit: int) -> Judge:
@@ -227,52 +214,47 @@ def most(rules: Iterable[str], limit: int) -> Judge:
     def judged(evidence: Evidence) -> Judgement:
         checks, counts = {}, []
         for rule in listed:
-            found = held(evidence, rule).values()
+            found = held(evidence, rule)
             sure = sum(one.holds is True for one in found)
             unsure = sum(one.holds is None for one in found)
             state = False if sure > limit else True if sure + unsure <= limit else None
             checks[RULE_NAMES[rule]] = Check(state)
             counts.append(f"{RULE_NAMES[rule]} {sure}" + (f" (open: {unsure})" if unsure else ""))
-        return judge(all_of(*checks.values()), f"holds in {', '.join(counts)} of 16; {failing(checks)}.")
-
-    return judged
-
-
-def lowers(rule: str, assured: str, others: str, than: str) -> Judge:
-    """A claim that assured flows get less beside `others` than beside `than`."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        a, b = (mix(rule, assured, one) for one in (others, than))
-        found = evidence.difference("over_profile", a, b)
-        return judge(below(found), f"{_text(evidence, rule, [(assured, others), (assured, than)])}.")
-
-    return judged
-
-
-def over(first: str, second: str, mixes: Iterable[tuple[str, str]]) -> Judge:
-    """A claim that in each of these mixes assured flows get more under the first rule than the second."""
-    pairs = tuple(mixes)
-
-    def judged(evidence: Evidence) -> Judgement:
-        checks = {}
-        for one in pairs:
-            found = evidence.difference("over_profile", mix(first, *one), mix(second, *one))
-            checks[f"{CONTROL_NAMES[one[0]]} beside {CONTROL_NAMES[one[1]]}"] = above(found)
-        agree = sum(check.holds is True for check in checks.values())
         return judge(
-            all_of(*checks.values()),
-            f"more under {RULE_NAMES[first]} than under {RULE_NAMES[second]} in {agree} of "
-            f"{counted(len(checks), 'mix', 'mixes')}; {failing(checks)}.",
+            all_of(*checks.values()), f"holds in {', '.join(counts)} of 16; {failing(checks, 'against it')}."
         )
 
     return judged
 
 
-STATEMENT = stated("map")
+def lowers(rule: str, assured: str, others: str, than: str) -> Judge:
+    """Judge whether assured flows get less beside `others` than beside `than`."""
+    found = difference("over_profile", *(mix(rule, assured, one) for one in (others, than)))
+    return found.all(below).said(
+        "{rates:.2}.", rates=over_profile(rule, [(assured, others), (assured, than)])
+    )
+
+
+def over(first: str, second: str, mixes: Sequence[tuple[str, str]]) -> Judge:
+    """Judge whether in each of these mixes assured flows get more under the first rule than the second."""
+    pairs = {
+        f"{CONTROL_NAMES[one[0]]} beside {CONTROL_NAMES[one[1]]}": (mix(first, *one), mix(second, *one))
+        for one in mixes
+    }
+    return (
+        differences("over_profile", pairs)
+        .all(above)
+        .said(
+            f"more under {RULE_NAMES[first]} than under {RULE_NAMES[second]} in {{held}} of "
+            f"{counted(len(mixes), 'mix', 'mixes')}; {{failing:against it}}."
+        )
+    )
+
+
 ASSURED_TOTAL = Axis("assured", "Assured flows", {**CONTROL_NAMES, "all": "of 16"})
 
-TODAY_MAP = Study(
-    id="today-map",
+TODAY_MAP = THIS.study(
+    "map",
     title="Where a profile holds: rules and mixes of congestion controls",
     source=SOURCE,
     summary="five flows of 1 Mbit/s beside ten of best effort on 10 Mbit/s: eleven rules, sixteen mixes",
@@ -280,24 +262,20 @@ TODAY_MAP = Study(
     scenario=build,
     samples=samples,
     summaries=summaries,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "two-queues-hold-everywhere": holds((WFQ,), MIXES),
-            "inverse-rate-holds-everywhere": holds((INVERSE,), MIXES),
-            "colors-hold-among-equals": holds((RIO, RI_PLUS_O, THREE_DROP), SAME),
-            "colorless-hold-seldom": most(READ_NOTHING, 4),
-            "fq-codel-holds-nowhere": holds((FQ_CODEL,), MIXES, kept=False),
-            "rio-fails-newreno-beside-bbr3": holds((RIO,), [(NEWRENO, BBR3)], kept=False),
-            "prague-beside-takes-from-newreno": lowers(RIO, NEWRENO, PRAGUE, NEWRENO),
-            "bbr3-beside-takes-from-cubic": lowers(RIO, CUBIC, BBR3, CUBIC),
-            "ri-plus-o-gives-more": over(RI_PLUS_O, RIO, MIXES),
-            "three-drop-gives-more": over(THREE_DROP, RIO, MIXES),
-            "twam-holds-less": holds((TWAM,), SAME, kept=False),
-            "dualpi2-holds-nowhere": holds((DUALPI2,), MIXES, kept=False),
-        },
-    ),
+    judges={
+        "two-queues-hold-everywhere": holds((WFQ,), MIXES),
+        "inverse-rate-holds-everywhere": holds((INVERSE,), MIXES),
+        "colors-hold-among-equals": holds((RIO, RI_PLUS_O, THREE_DROP), SAME),
+        "colorless-hold-seldom": most(READ_NOTHING, 4),
+        "fq-codel-holds-nowhere": holds((FQ_CODEL,), MIXES, kept=False),
+        "rio-fails-newreno-beside-bbr3": holds((RIO,), [(NEWRENO, BBR3)], kept=False),
+        "prague-beside-takes-from-newreno": lowers(RIO, NEWRENO, PRAGUE, NEWRENO),
+        "bbr3-beside-takes-from-cubic": lowers(RIO, CUBIC, BBR3, CUBIC),
+        "ri-plus-o-gives-more": over(RI_PLUS_O, RIO, MIXES),
+        "three-drop-gives-more": over(THREE_DROP, RIO, MIXES),
+        "twam-holds-less": holds((TWAM,), SAME, kept=False),
+        "dualpi2-holds-nowhere": holds((DUALPI2,), MIXES, kept=False),
+    },
     tables=(
         Table(
             "Mixes in which the profile holds: of four kinds of best effort beside these assured flows",
@@ -354,8 +332,6 @@ TODAY_MAP = Study(
             bound=PROFILE_KEPT,
         ),
     ),
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=RUNS,
 )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perhop.show.declared import Axis, Plot, Table
-from perhop.statistics.judging import at_least, at_most
+from perhop.statistics.judging import above, at_least, at_most, below
 from perhop.studies.evidence import Sample
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.judges import together
 from perhop.studies.today.common import (
     BBR3,
     COLORLESS,
@@ -22,6 +21,7 @@ from perhop.studies.today.common import (
     RUNS,
     SENDERS,
     SOURCE,
+    THIS,
     TODAY_NAMES,
     WFQ,
     Cells,
@@ -33,9 +33,7 @@ from perhop.studies.today.common import (
     marking,
     queue_per_contract,
     sender,
-    stated,
     today,
-    together,
 )
 from perhop.studies.yeom.common import INVERSE, NO_OUT, PROFILES, RIO, SETTING, THREE_DROP
 from perhop.studies.yeom.ten_flows import CAPACITY, COUNT, class_name
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
     from perhop.show.declared import Factors
 
 SRTCM, TRTCM = "srtcm", "trtcm"
-PAPERS_OWN = (RIO, INVERSE, NO_OUT, THREE_DROP)
 RULE_NAMES = {
     RIO: "RIO",
     INVERSE: "inverse-rate",
@@ -143,7 +140,6 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
 
 
 AT_60, AT_90 = (Cells(RULE_NAMES, {"subscription_percent": percent}) for percent in LEVELS)
-STATEMENT = stated("yeom")
 
 
 def _table(percent: int, title: str, metric: str, digits: int = 2, *, bound: bool = False) -> Table:
@@ -161,8 +157,8 @@ def _table(percent: int, title: str, metric: str, digits: int = 2, *, bound: boo
     )
 
 
-TODAY_YEOM = Study(
-    id="today-yeom",
+TODAY_YEOM = THIS.study(
+    "yeom",
     title="Throughput guarantees",
     source=f"{SOURCE}: Yeom and Reddy, Table 1",
     summary="two flows each of 0, 0.1, 0.5, 1 and 2 Mbit/s on 12 and 8 Mbit/s, eleven rules, four senders",
@@ -171,55 +167,51 @@ TODAY_YEOM = Study(
     ],
     scenario=build,
     samples=samples,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "queue-per-contract-keeps-all": together(
-                *(cells.keeps((WFQ,), SENDERS, rate) for cells in (AT_60, AT_90) for rate in RESERVED)
-            ),
-            "fq-codel-misses-the-largest": together(
-                *(cells.misses((FQ_CODEL,), SENDERS, LARGEST) for cells in (AT_60, AT_90))
-            ),
-            "inverse-rate-keeps-the-largest": together(
-                *(cells.keeps((INVERSE,), SENDERS, LARGEST) for cells in (AT_60, AT_90))
-            ),
-            "inverse-rate-starves-best-effort": AT_90.compared(
-                "throughput",
-                [((INVERSE, control), (RIO, control)) for control in SENDERS],
-                more_in_first=False,
-                factor=0.5,
-                profile_mbps=0.0,
-            ),
-            "trtcm-nearer-than-srtcm": AT_60.compared(
-                "rmse",
-                [((TRTCM, control), (SRTCM, control)) for control in SENDERS],
-                more_in_first=False,
-            ),
-            "srtcm-is-two-colors": together(
-                *(cells.bounded("yellow", (SRTCM,), SENDERS, at_most, 5.0) for cells in (AT_60, AT_90))
-            ),
-            "no-out-helps-cubic": AT_90.compared(
-                "throughput",
-                [((NO_OUT, CUBIC), (RIO, CUBIC))],
-                more_in_first=True,
-                profile_mbps=LARGEST,
-            ),
-            "bbr3-nearer-than-newreno-under-rio": AT_90.compared(
-                "over_profile", [((RIO, BBR3), (RIO, NEWRENO))], more_in_first=True, profile_mbps=LARGEST
-            ),
-            "three-drop-keeps-with-cubic": AT_60.keeps((THREE_DROP, SRTCM, TRTCM), (CUBIC,), LARGEST),
-            "in-is-not-lost": together(
-                *(
-                    cells.bounded(
-                        "in_loss", (RIO, INVERSE, NO_OUT, THREE_DROP, SRTCM, TRTCM), SENDERS, at_most, 0.1
-                    )
-                    for cells in (AT_60, AT_90)
+    judges={
+        "queue-per-contract-keeps-all": together(
+            *(cells.keeps((WFQ,), SENDERS, rate) for cells in (AT_60, AT_90) for rate in RESERVED)
+        ),
+        "fq-codel-misses-the-largest": together(
+            *(cells.misses((FQ_CODEL,), SENDERS, LARGEST) for cells in (AT_60, AT_90))
+        ),
+        "inverse-rate-keeps-the-largest": together(
+            *(cells.keeps((INVERSE,), SENDERS, LARGEST) for cells in (AT_60, AT_90))
+        ),
+        "inverse-rate-starves-best-effort": AT_90.compared(
+            "throughput",
+            [((INVERSE, control), (RIO, control)) for control in SENDERS],
+            below,
+            factor=0.5,
+            profile_mbps=0.0,
+        ),
+        "trtcm-nearer-than-srtcm": AT_60.compared(
+            "rmse",
+            [((TRTCM, control), (SRTCM, control)) for control in SENDERS],
+            below,
+        ),
+        "srtcm-is-two-colors": together(
+            *(cells.bounded("yellow", (SRTCM,), SENDERS, at_most, 5.0) for cells in (AT_60, AT_90))
+        ),
+        "no-out-helps-cubic": AT_90.compared(
+            "throughput",
+            [((NO_OUT, CUBIC), (RIO, CUBIC))],
+            above,
+            profile_mbps=LARGEST,
+        ),
+        "bbr3-nearer-than-newreno-under-rio": AT_90.compared(
+            "over_profile", [((RIO, BBR3), (RIO, NEWRENO))], above, profile_mbps=LARGEST
+        ),
+        "three-drop-keeps-with-cubic": AT_60.keeps((THREE_DROP, SRTCM, TRTCM), (CUBIC,), LARGEST),
+        "in-is-not-lost": together(
+            *(
+                cells.bounded(
+                    "in_loss", (RIO, INVERSE, NO_OUT, THREE_DROP, SRTCM, TRTCM), SENDERS, at_most, 0.1
                 )
-            ),
-            "all-fill-the-link": AT_60.bounded("utilization", RULE_NAMES, SENDERS, at_least, 0.9),
-        },
-    ),
+                for cells in (AT_60, AT_90)
+            )
+        ),
+        "all-fill-the-link": AT_60.bounded("utilization", RULE_NAMES, SENDERS, at_least, 0.9),
+    },
     tables=(
         *(
             table
@@ -273,8 +265,6 @@ TODAY_YEOM = Study(
             facet=LEVEL_AXIS,
         ),
     ),
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=RUNS,
 )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perhop.show.declared import Axis, Plot, Table
-from perhop.statistics.judging import at_least, at_most
+from perhop.statistics.judging import above, at_least, at_most, below
 from perhop.studies.evidence import Sample
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.judges import bounded, compared
 from perhop.studies.today.common import link_samples
 from perhop.studies.workloads.common import (
     ACCESS,
@@ -21,13 +20,11 @@ from perhop.studies.workloads.common import (
     RUNS,
     SOURCE,
     TCP,
-    bounded,
+    THIS,
     call_samples,
-    compared,
     network,
     page_samples,
     rate_mbps,
-    stated,
     video_samples,
 )
 
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
-    from perhop.studies.today.common import Judge
+    from perhop.studies.judges import Judge, Side
 
 ABE, CODEL, PRIORITY = "abe", "codel", "priority"
 RULE_NAMES = {
@@ -126,8 +123,8 @@ def places(*rules: str, beside: tuple[str, ...] = (USERS, GREEDY)) -> dict[str, 
 def against(
     metric: str,
     pairs: list[tuple[str, str]],
+    side: Side,
     *,
-    more_in_first: bool,
     factor: float = 1.0,
     beside: tuple[str, ...] = (USERS, GREEDY),
 ) -> Judge:
@@ -137,13 +134,12 @@ def against(
         for first, second in pairs
         for one in beside
     }
-    return compared(metric, named, more_in_first=more_in_first, factor=factor)
+    return compared(metric, named, side, factor=factor)
 
 
 ONLY_USERS = (USERS,)
 GOOD, FAIR = 85.0, 70.0
 """R of a good call, and R from which ITU-T G.109 calls the quality medium."""
-STATEMENT = stated("calls")
 OF_CALLS = (
     ("r", "R of a call", 1),
     ("mos", "Mean opinion score of a call", 2),
@@ -164,59 +160,51 @@ OF_USERS = (
     ("stalled", "Stalls, seconds in an hour of video", 1),
 )
 
-WORKLOADS_CALLS = Study(
-    id="workloads-calls",
+WORKLOADS_CALLS = THIS.study(
+    "calls",
     title="Calls beside web and video, or beside greedy flows",
     source=f"{SOURCE}: Asymmetric Best-Effort",
     summary="ten calls beside 40 web and 6 video users or ten greedy flows on 20 Mbit/s, six queues",
     cells=[at(rule, beside) for beside in BESIDE.names for rule in RULE_NAMES],
     scenario=build,
     samples=samples,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "abe-shortens-the-delay": against(
-                "mouth_to_ear", [(ABE, DROP_TAIL), (ABE, RED)], more_in_first=False
-            ),
-            "abe-lowers-r": against("r", [(ABE, RED)], more_in_first=False),
-            "abe-loses-more-beside-users": compared(
-                "lost_or_late",
-                {"ABE beside web and video, and beside greedy flows": (at(ABE, USERS), at(ABE, GREEDY))},
-                more_in_first=True,
-            ),
-            "separate-queues-are-good": bounded("r", places(FQ_CODEL, PRIORITY), at_least, GOOD),
-            "drop-tail-is-medium": bounded("r", places(DROP_TAIL), at_least, FAIR),
-            "drop-tail-is-not-good": bounded("r", places(DROP_TAIL, RED), at_most, GOOD),
-            "codel-is-not-better": against("r", [(CODEL, DROP_TAIL)], more_in_first=False),
-            "bursts-cost-more": compared(
-                "lost_or_late",
-                {
-                    f"{RULE_NAMES[rule]} beside web and video, and beside greedy flows": (
-                        at(rule, USERS),
-                        at(rule, GREEDY),
-                    )
-                    for rule in (DROP_TAIL, RED)
-                },
-                more_in_first=True,
-            ),
-            "abe-leaves-pages-alone": against(
-                "page_p50", [(ABE, RED)], more_in_first=False, factor=1.05, beside=ONLY_USERS
-            ),
-            "fq-codel-has-the-shortest-pages": against(
-                "page_p50",
-                [(FQ_CODEL, rule) for rule in RULE_NAMES if rule != FQ_CODEL],
-                more_in_first=False,
-                beside=ONLY_USERS,
-            ),
-            "fq-codel-keeps-video": against(
-                "quality", [(FQ_CODEL, DROP_TAIL)], more_in_first=True, factor=0.95, beside=ONLY_USERS
-            ),
-            "calls-first-cost-nothing": against(
-                "page_p50", [(PRIORITY, DROP_TAIL)], more_in_first=False, factor=1.05, beside=ONLY_USERS
-            ),
-        },
-    ),
+    judges={
+        "abe-shortens-the-delay": against("mouth_to_ear", [(ABE, DROP_TAIL), (ABE, RED)], below),
+        "abe-lowers-r": against("r", [(ABE, RED)], below),
+        "abe-loses-more-beside-users": compared(
+            "lost_or_late",
+            {"ABE beside web and video, and beside greedy flows": (at(ABE, USERS), at(ABE, GREEDY))},
+            above,
+        ),
+        "separate-queues-are-good": bounded("r", places(FQ_CODEL, PRIORITY), at_least, GOOD),
+        "drop-tail-is-medium": bounded("r", places(DROP_TAIL), at_least, FAIR),
+        "drop-tail-is-not-good": bounded("r", places(DROP_TAIL, RED), at_most, GOOD),
+        "codel-is-not-better": against("r", [(CODEL, DROP_TAIL)], below),
+        "bursts-cost-more": compared(
+            "lost_or_late",
+            {
+                f"{RULE_NAMES[rule]} beside web and video, and beside greedy flows": (
+                    at(rule, USERS),
+                    at(rule, GREEDY),
+                )
+                for rule in (DROP_TAIL, RED)
+            },
+            above,
+        ),
+        "abe-leaves-pages-alone": against("page_p50", [(ABE, RED)], below, factor=1.05, beside=ONLY_USERS),
+        "fq-codel-has-the-shortest-pages": against(
+            "page_p50",
+            [(FQ_CODEL, rule) for rule in RULE_NAMES if rule != FQ_CODEL],
+            below,
+            beside=ONLY_USERS,
+        ),
+        "fq-codel-keeps-video": against(
+            "quality", [(FQ_CODEL, DROP_TAIL)], above, factor=0.95, beside=ONLY_USERS
+        ),
+        "calls-first-cost-nothing": against(
+            "page_p50", [(PRIORITY, DROP_TAIL)], below, factor=1.05, beside=ONLY_USERS
+        ),
+    },
     tables=(
         *(Table(title, {metric: ""}, RULES, (BESIDE,), digits=digits) for metric, title, digits in OF_CALLS),
         *(
@@ -244,8 +232,6 @@ WORKLOADS_CALLS = Study(
             y_label="ms",
         ),
     ),
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=RUNS,
 )

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.measures import catalog
 from perhop.measures.durations import Durations
 from perhop.show.declared import Axis
-from perhop.statistics.judging import above, all_of, below, judge
 from perhop.studies.evidence import Sample
 from perhop.studies.paper import Paper
 from perhop.studies.sampling import times
-from perhop.studies.today.common import failing, numbers, shown
 
 if TYPE_CHECKING:
     from perhop.measures.emodel import CodecName
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
-    from perhop.statistics.intervals import Estimate
-    from perhop.statistics.judging import Check, Judgement
-    from perhop.studies.evidence import Evidence
-    from perhop.studies.today.common import Judge
 
-stated = Paper(__package__, "claims.toml").item
-"""The claims of one study, its method and its assumptions."""
+THIS = Paper(__package__, "claims.toml")
+"""The claims of each study, its method and its assumptions."""
 SOURCE = "The papers' mechanisms under web, video, calls and short transfers"
 RUNS = 8
 MBPS = "Mbit/s"
@@ -213,49 +207,3 @@ def call_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
 def rate_mbps(run: Run, *groups: str) -> float:
     """What the flows of these groups get together."""
     return run.carried_bps(*groups) / 1e6
-
-
-# ---------------------------------------------------------------- judges
-
-Places = Mapping[str, "Factors"]
-"""The factors of numbers by how they read."""
-
-
-def bounded(metric: str, places: Places, check: Callable[[Estimate, float], Check], bound: float) -> Judge:
-    """A claim that a number is on one side of a bound in each of these places."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {name: evidence.estimate(metric, factors) for name, factors in places.items()}
-        checks = {name: check(one, bound) for name, one in found.items()}
-        return judge(all_of(*checks.values()), f"{numbers(found)}; bound {bound:g}; {failing(checks)}.")
-
-    return judged
-
-
-def compared(
-    metric: str,
-    pairs: Mapping[str, tuple[Factors, Factors]],
-    *,
-    more_in_first: bool,
-    factor: float = 1.0,
-    second_metric: str | None = None,
-) -> Judge:
-    """A claim that a number of each pair's first place is above (below) `factor` times the second's.
-
-    The difference is taken run by run, on the same seeds.
-    """
-
-    def judged(evidence: Evidence) -> Judgement:
-        checks: dict[str, Check] = {}
-        texts: list[str] = []
-        for name, (first, second) in pairs.items():
-            other_metric = second_metric or metric
-            found = evidence.difference(metric, first, second, factor=factor, second_metric=other_metric)
-            checks[name] = above(found) if more_in_first else below(found)
-            one = shown(evidence.estimate(metric, first))
-            other = shown(evidence.estimate(other_metric, second))
-            texts.append(f"{name}: {one} against {other}")
-        times = "" if factor == 1 else f"; compared with {factor:g} times the second"
-        return judge(all_of(*checks.values()), f"{', '.join(texts)}{times}; {failing(checks)}.")
-
-    return judged

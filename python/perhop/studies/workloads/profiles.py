@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from perhop.show.declared import Axis, Plot, Table
 from perhop.statistics.judging import above, at_least, at_most, below
 from perhop.studies.evidence import Sample
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
-from perhop.studies.today.common import link_samples, together
+from perhop.studies.judges import bounded, compared, together
+from perhop.studies.today.common import link_samples
 from perhop.studies.workloads.common import (
     BASIC,
     CUSTOMERS,
@@ -28,10 +27,9 @@ from perhop.studies.workloads.common import (
     RUNS,
     SOURCE,
     TCP,
+    THIS,
     THREE_DROP,
     WFQ,
-    bounded,
-    compared,
     network,
     of_customer,
     of_users,
@@ -39,7 +37,6 @@ from perhop.studies.workloads.common import (
     profile,
     queue,
     rate_mbps,
-    stated,
     video_samples,
 )
 
@@ -48,7 +45,7 @@ if TYPE_CHECKING:
 
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
-    from perhop.studies.today.common import Judge
+    from perhop.studies.judges import Judge, Side
 
 RULES = Axis("rule", "Rule", RULE_NAMES)
 USERS, GREEDY = "users", "greedy"
@@ -123,8 +120,8 @@ def places(rules: tuple[str, ...], traffic: str = USERS, **more: Any) -> dict[st
 def rules_compared(
     metric: str,
     pairs: list[tuple[str, str]],
+    side: Side,
     *,
-    more_in_first: bool,
     factor: float = 1.0,
     **more: Any,  # noqa: ANN401 - factors
 ) -> Judge:
@@ -133,10 +130,9 @@ def rules_compared(
         f"{RULE_NAMES[one]} beside {RULE_NAMES[other]}": (at(one, **more), at(other, **more))
         for one, other in pairs
     }
-    return compared(metric, named, more_in_first=more_in_first, factor=factor)
+    return compared(metric, named, side, factor=factor)
 
 
-STATEMENT = stated("profiles")
 BY_CUSTOMER = (
     ("rate", "Rate of a customer, Mbit/s", 1),
     ("over_profile", "Rate of a customer over its profile", 2),
@@ -157,80 +153,72 @@ OF_LINK = (
     ("utilization", "Use of the link", 3),
 )
 
-WORKLOADS_PROFILES = Study(
-    id="workloads-profiles",
+WORKLOADS_PROFILES = THIS.study(
+    "profiles",
     title="Two customers with profiles: pages and video, or greedy flows",
     source=f"{SOURCE}: profiles of customers",
     summary="100 web and 15 video users of two customers (60 and 20 Mbit/s) on 100 Mbit/s, nine rules",
     cells=[at(rule, traffic) for traffic in TRAFFIC.names for rule in RULE_NAMES],
     scenario=build,
     samples=samples,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "greedy-keep-their-profiles": together(
-                *(
-                    bounded("over_profile", places(READ_COLORS, GREEDY, customer=name), at_least, KEPT)
-                    for name in PROFILES_MBPS
+    judges={
+        "greedy-keep-their-profiles": together(
+            *(
+                bounded("over_profile", places(READ_COLORS, GREEDY, customer=name), at_least, KEPT)
+                for name in PROFILES_MBPS
+            )
+        ),
+        "users-keep-their-profiles": together(
+            *(
+                bounded("over_profile", places(READ_COLORS, customer=name), at_least, KEPT)
+                for name in PROFILES_MBPS
+            )
+        ),
+        "colorless-treat-both-alike": together(
+            bounded("quality_ratio", places(READ_NOTHING), at_most, 1.1),
+            bounded("quality_ratio", places(READ_NOTHING), at_least, 0.9),
+        ),
+        "rates-differ-less-for-users": compared(
+            "rate_ratio",
+            {RULE_NAMES[rule]: (at(rule), at(rule, GREEDY)) for rule in READ_COLORS},
+            below,
+        ),
+        "video-follows-profiles": bounded("quality_ratio", places(READ_COLORS), above, 1.5),
+        "pages-follow-less": compared(
+            "page_ratio",
+            {RULE_NAMES[rule]: (at(rule), at(rule)) for rule in READ_COLORS},
+            below,
+            second_metric="quality_ratio",
+        ),
+        "basic-pages-pay": rules_compared("page_p50", [(RIO, RED)], above, customer=BASIC),
+        "gold-pages-gain": rules_compared("page_p50", [(RIO, DROP_TAIL), (RIO, RED)], below, customer=GOLD),
+        "fq-codel-pages-beat-gold": compared(
+            "page_p50",
+            {
+                f"{customer} under FQ-CoDel beside gold under RIO": (
+                    at(FQ_CODEL, customer=customer),
+                    at(RIO, customer=GOLD),
                 )
-            ),
-            "users-keep-their-profiles": together(
-                *(
-                    bounded("over_profile", places(READ_COLORS, customer=name), at_least, KEPT)
-                    for name in PROFILES_MBPS
-                )
-            ),
-            "colorless-treat-both-alike": together(
-                bounded("quality_ratio", places(READ_NOTHING), at_most, 1.1),
-                bounded("quality_ratio", places(READ_NOTHING), at_least, 0.9),
-            ),
-            "rates-differ-less-for-users": compared(
-                "rate_ratio",
-                {RULE_NAMES[rule]: (at(rule), at(rule, GREEDY)) for rule in READ_COLORS},
-                more_in_first=False,
-            ),
-            "video-follows-profiles": bounded("quality_ratio", places(READ_COLORS), above, 1.5),
-            "pages-follow-less": compared(
-                "page_ratio",
-                {RULE_NAMES[rule]: (at(rule), at(rule)) for rule in READ_COLORS},
-                second_metric="quality_ratio",
-                more_in_first=False,
-            ),
-            "basic-pages-pay": rules_compared("page_p50", [(RIO, RED)], more_in_first=True, customer=BASIC),
-            "gold-pages-gain": rules_compared(
-                "page_p50", [(RIO, DROP_TAIL), (RIO, RED)], more_in_first=False, customer=GOLD
-            ),
-            "fq-codel-pages-beat-gold": compared(
-                "page_p50",
-                {
-                    f"{customer} under FQ-CoDel beside gold under RIO": (
-                        at(FQ_CODEL, customer=customer),
-                        at(RIO, customer=GOLD),
-                    )
-                    for customer in PROFILES_MBPS
-                },
-                more_in_first=False,
-            ),
-            "ri-plus-o-shortens-pages": rules_compared(
-                "page_p50", [(RI_PLUS_O, RIO)], more_in_first=False, customer=GOLD
-            ),
-            "gold-video-does-not-stall": bounded(
-                "stalled", places((*READ_COLORS, WFQ), customer=GOLD), at_most, 1.0
-            ),
-            "wfq-gives-gold-most-video": rules_compared(
-                "quality", [(WFQ, rule) for rule in READ_COLORS], more_in_first=True, customer=GOLD
-            ),
-            "three-drop-is-rio": together(
-                rules_compared("rate", [(THREE_DROP, RIO)], more_in_first=True, factor=0.97, customer=GOLD),
-                rules_compared("rate", [(THREE_DROP, RIO)], more_in_first=False, factor=1.03, customer=GOLD),
-            ),
-            "no-out-loses-least": rules_compared(
-                "loss", [(NO_OUT, rule) for rule in READ_COLORS if rule != NO_OUT], more_in_first=False
-            ),
-            "in-is-not-lost": bounded("in_loss", places(READ_COLORS), below, 0.1),
-        },
-    ),
+                for customer in PROFILES_MBPS
+            },
+            below,
+        ),
+        "ri-plus-o-shortens-pages": rules_compared("page_p50", [(RI_PLUS_O, RIO)], below, customer=GOLD),
+        "gold-video-does-not-stall": bounded(
+            "stalled", places((*READ_COLORS, WFQ), customer=GOLD), at_most, 1.0
+        ),
+        "wfq-gives-gold-most-video": rules_compared(
+            "quality", [(WFQ, rule) for rule in READ_COLORS], above, customer=GOLD
+        ),
+        "three-drop-is-rio": together(
+            rules_compared("rate", [(THREE_DROP, RIO)], above, factor=0.97, customer=GOLD),
+            rules_compared("rate", [(THREE_DROP, RIO)], below, factor=1.03, customer=GOLD),
+        ),
+        "no-out-loses-least": rules_compared(
+            "loss", [(NO_OUT, rule) for rule in READ_COLORS if rule != NO_OUT], below
+        ),
+        "in-is-not-lost": bounded("in_loss", places(READ_COLORS), below, 0.1),
+    },
     tables=(
         *(
             Table(
@@ -281,8 +269,6 @@ WORKLOADS_PROFILES = Study(
             y_label=MBPS,
         ),
     ),
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=RUNS,
 )

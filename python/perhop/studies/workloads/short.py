@@ -9,12 +9,11 @@ import numpy as np
 
 from perhop.measures.finite_flows import SIZES, FiniteFlows
 from perhop.show.declared import Axis, Plot, Table
-from perhop.statistics.judging import above, at_most
+from perhop.statistics.judging import above, at_most, below
 from perhop.studies.evidence import Sample
-from perhop.studies.paper import claims
+from perhop.studies.judges import bounded, compared, together
 from perhop.studies.sampling import times
-from perhop.studies.study import Study
-from perhop.studies.today.common import link_samples, together
+from perhop.studies.today.common import link_samples
 from perhop.studies.workloads.common import (
     BASIC,
     CUSTOMERS,
@@ -33,15 +32,13 @@ from perhop.studies.workloads.common import (
     RUNS,
     SOURCE,
     TCP,
+    THIS,
     WFQ,
-    bounded,
-    compared,
     network,
     of_customer,
     profile,
     queue,
     rate_mbps,
-    stated,
 )
 
 if TYPE_CHECKING:
@@ -124,78 +121,72 @@ def places(rules: tuple[str, ...], **more: Any) -> dict[str, Any]:  # noqa: ANN4
     return {RULE_NAMES[rule]: at(rule, **more) for rule in rules}
 
 
-STATEMENT = stated("short")
-
-WORKLOADS_SHORT = Study(
-    id="workloads-short",
+WORKLOADS_SHORT = THIS.study(
+    "short",
     title="Short transfers beside greedy flows",
     source=f"{SOURCE}: transfers that come and go",
     summary="two customers (12 and 4 Mbit/s) with greedy flows and short transfers on 20 Mbit/s, eight rules",
     cells=[at(rule) for rule in SHORT_RULES],
     scenario=build,
     samples=samples,
-    published=(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "greedy-follow-profiles": bounded("greedy_ratio", places(COLORED), above, 1.5),
-            "short-follow-less": together(
-                *(
-                    compared(
-                        "slowdown_ratio",
-                        {RULE_NAMES[rule]: (at(rule, size=size), at(rule)) for rule in COLORED},
-                        second_metric="greedy_ratio",
-                        more_in_first=False,
-                    )
-                    for size in SIZE_AXIS.names
+    judges={
+        "greedy-follow-profiles": bounded("greedy_ratio", places(COLORED), above, 1.5),
+        "short-follow-less": together(
+            *(
+                compared(
+                    "slowdown_ratio",
+                    {RULE_NAMES[rule]: (at(rule, size=size), at(rule)) for rule in COLORED},
+                    below,
+                    second_metric="greedy_ratio",
                 )
-            ),
-            "short-follow-less-than-medium": compared(
-                "slowdown_ratio",
-                {RULE_NAMES[rule]: (at(rule, size=SHORT), at(rule, size=MEDIUM)) for rule in COLORED},
-                more_in_first=False,
-            ),
-            "gold-is-served-better": bounded("slowdown_ratio", places(COLORED, size=SHORT), above, 1.05),
-            "colorless-treat-both-alike": together(
-                bounded("slowdown_ratio", places(READ_NOTHING, size=SHORT), at_most, 1.15),
-                bounded("greedy_ratio", places(READ_NOTHING), at_most, 1.15),
-            ),
-            "fq-codel-serves-short-best": compared(
-                "slowdown",
-                {
-                    f"{customer} under FQ-CoDel beside gold under {RULE_NAMES[rule]}": (
-                        at(FQ_CODEL, customer=customer, size=SHORT),
-                        at(rule, customer=GOLD, size=SHORT),
-                    )
-                    for customer in PROFILES_MBPS
-                    for rule in (*COLORED, DROP_TAIL, RED)
-                },
-                more_in_first=False,
-            ),
-            "ri-plus-o-shortens-transfers": compared(
-                "slowdown",
-                {
-                    f"{customer}: RI+O beside RIO": (
-                        at(RI_PLUS_O, customer=customer, size=SHORT),
-                        at(RIO, customer=customer, size=SHORT),
-                    )
-                    for customer in PROFILES_MBPS
-                },
-                more_in_first=False,
-            ),
-            "basic-short-beat-drop-tail": compared(
-                "slowdown",
-                {
-                    f"basic under {RULE_NAMES[rule]} beside drop-tail": (
-                        at(rule, customer=BASIC, size=SHORT),
-                        at(DROP_TAIL, customer=BASIC, size=SHORT),
-                    )
-                    for rule in COLORED
-                },
-                more_in_first=False,
-            ),
-        },
-    ),
+                for size in SIZE_AXIS.names
+            )
+        ),
+        "short-follow-less-than-medium": compared(
+            "slowdown_ratio",
+            {RULE_NAMES[rule]: (at(rule, size=SHORT), at(rule, size=MEDIUM)) for rule in COLORED},
+            below,
+        ),
+        "gold-is-served-better": bounded("slowdown_ratio", places(COLORED, size=SHORT), above, 1.05),
+        "colorless-treat-both-alike": together(
+            bounded("slowdown_ratio", places(READ_NOTHING, size=SHORT), at_most, 1.15),
+            bounded("greedy_ratio", places(READ_NOTHING), at_most, 1.15),
+        ),
+        "fq-codel-serves-short-best": compared(
+            "slowdown",
+            {
+                f"{customer} under FQ-CoDel beside gold under {RULE_NAMES[rule]}": (
+                    at(FQ_CODEL, customer=customer, size=SHORT),
+                    at(rule, customer=GOLD, size=SHORT),
+                )
+                for customer in PROFILES_MBPS
+                for rule in (*COLORED, DROP_TAIL, RED)
+            },
+            below,
+        ),
+        "ri-plus-o-shortens-transfers": compared(
+            "slowdown",
+            {
+                f"{customer}: RI+O beside RIO": (
+                    at(RI_PLUS_O, customer=customer, size=SHORT),
+                    at(RIO, customer=customer, size=SHORT),
+                )
+                for customer in PROFILES_MBPS
+            },
+            below,
+        ),
+        "basic-short-beat-drop-tail": compared(
+            "slowdown",
+            {
+                f"basic under {RULE_NAMES[rule]} beside drop-tail": (
+                    at(rule, customer=BASIC, size=SHORT),
+                    at(DROP_TAIL, customer=BASIC, size=SHORT),
+                )
+                for rule in COLORED
+            },
+            below,
+        ),
+    },
     tables=(
         Table("Rate of four greedy flows, Mbit/s", {"greedy_rate": ""}, RULES, (CUSTOMERS,), digits=2),
         Table("Rate of gold's greedy flows over that of basic's", {"greedy_ratio": ""}, RULES, digits=2),
@@ -242,8 +233,6 @@ WORKLOADS_SHORT = Study(
             y_label=MBPS,
         ),
     ),
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=RUNS,
 )

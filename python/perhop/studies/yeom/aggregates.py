@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,9 @@ import numpy as np
 
 from perhop.measures.fairness import utilization
 from perhop.show.declared import Axis, Plot, Reference, Row, Table
-from perhop.statistics.judging import Judgement, above, all_of, judge, near
-from perhop.studies.evidence import Evidence, Sample
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.statistics.judging import above, below, near
+from perhop.studies.evidence import Sample
+from perhop.studies.judges import differences, grouped, of_runs
 from perhop.studies.yeom.common import (
     CLASSES,
     COMPARED,
@@ -25,14 +25,9 @@ from perhop.studies.yeom.common import (
     SCHEME_NAMES,
     SCHEMES,
     SETTING,
+    THIS,
     Setting,
-    by_scheme,
-    combined,
-    each_above,
-    each_below,
-    failing,
     signed,
-    stated,
     sum_mbps,
     total_mbps,
 )
@@ -44,7 +39,8 @@ if TYPE_CHECKING:
 
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
-    from perhop.studies.paper import Judges
+    from perhop.studies.evidence import Evidence
+    from perhop.studies.judges import Judge, Judges
 
 RUNS = {11: 20, 12: 80}
 """By figure."""
@@ -64,9 +60,6 @@ BIN_S = 0.5
 """Figure 12's bins."""
 SETTLED_S = 5.0
 """Figure 12's measures leave out what comes before: the slow start."""
-
-FIG11_STATEMENT = stated("fig11")
-FIG12_STATEMENT = stated("fig12")
 
 
 UNBOUND = replace(SETTING, receiver_window=FIG12_WINDOW)
@@ -133,140 +126,117 @@ def key(scheme: str, experiment: int, rate: float, source: str) -> dict[str, Any
     return {"scheme": scheme, "experiment": experiment, "profile_mbps": rate, "source": source}
 
 
-def aggregate_wins(evidence: Evidence) -> Judgement:
-    """Every level, scheme and experiment."""
-    found = {
-        (s, x, r): evidence.difference("throughput", key(s, x, r, AGGREGATE), key(s, x, r, SINGLE))
+def aggregate_wins() -> Judge:
+    """Judge whether an aggregate gets more than the single source at every level, under every scheme."""
+    places = tuple(itertools.product(COMPARED, RTTS, PROFILES))
+    pairs = {at: (key(*at, AGGREGATE), key(*at, SINGLE)) for at in places}
+    named = {f"{SCHEME_NAMES[s]}, experiment {x}, {NAMES[r]}": pairs[s, x, r] for s, x, r in places}
+    first = {
+        SCHEME_NAMES[s]: differences("throughput", {r: pairs[s, 1, r] for r in PROFILES}).reads("{value}")
         for s in COMPARED
-        for x in RTTS
-        for r in PROFILES
     }
-    checks = {f"{SCHEME_NAMES[s]}, experiment {x}, {NAMES[r]}": above(e) for (s, x, r), e in found.items()}
-    text = "; ".join(
-        f"{SCHEME_NAMES[s]} " + ", ".join(signed(found[s, 1, r].mean, 2) for r in PROFILES) for s in COMPARED
-    )
-    return judge(
-        all_of(*checks.values()),
-        f"Aggregate − single, experiment 1, 2/1/0.5/0.1/BE, Mbit/s: {text} ({failing(checks)}).",
-    )
-
-
-def experiments_alike(much_mbps: float) -> Callable[[Evidence], Judgement]:
-    """A claim that experiment 2 differs from experiment 1 by at most that, source by source."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            (s, rate, source): evidence.difference(
-                "throughput", key(s, 2, rate, source), key(s, 1, rate, source)
-            )
-            for s in COMPARED
-            for rate in PROFILES
-            for source in SOURCES
-        }
-        checks = {
-            f"{SCHEME_NAMES[s]}, {o}, {NAMES[r]}": near(e, 0.0, much_mbps) for (s, r, o), e in found.items()
-        }
-        worst = max(found, key=lambda k: abs(found[k].mean))
-        return judge(
-            all_of(*checks.values()),
-            f"Experiment 2 − 1: the largest difference is {found[worst].text(sign=True)} Mbit/s "
-            f"({SCHEME_NAMES[worst[0]]}, {worst[2]}, {NAMES[worst[1]]}); {failing(checks)}.",
+    return (
+        differences("throughput", named)
+        .all(above)
+        .said(
+            "Aggregate − single, experiment 1, 2/1/0.5/0.1/BE, Mbit/s: {first:+.2f} ({failing}).",
+            first=grouped(first, "{name} {all}"),
         )
+    )
 
-    return judged
+
+def experiments_alike(much_mbps: float) -> Judge:
+    """Judge whether experiment 2 differs from experiment 1 by at most that, source by source."""
+    pairs = {
+        f"{SCHEME_NAMES[s]}, {source}, {NAMES[r]}": (key(s, 2, r, source), key(s, 1, r, source))
+        for s, r, source in itertools.product(COMPARED, PROFILES, SOURCES)
+    }
+    found = differences("throughput", pairs)
+    return found.all(near, 0.0, much_mbps).said(
+        "Experiment 2 − 1: the largest difference is {largest:+}; {failing}.",
+        largest=found.highest(lambda one: abs(one.mean)).reads("{value} Mbit/s ({name})"),
+    )
 
 
-def blunts(evidence: Evidence) -> Judgement:
-    """What 40 against 80 ms do to members, and what they do to an aggregate, in experiment 2."""
+def blunts() -> Judge:
+    """Judge what 40 against 80 ms do to members, and what they do to an aggregate, in experiment 2."""
 
     def member(scheme: str, number: int, rtt: int) -> tuple[str, Factors]:
         return "member_throughput", {"scheme": scheme, "experiment": 2, "member": number, "rtt_ms": rtt}
 
-    near_rtt, far_rtt = RTTS[2][0], RTTS[2][-1]
-    members_apart, found = {}, {}
-    for s in COMPARED:
-        short, long = member(s, 1, near_rtt), member(s, MEMBERS, far_rtt)
-        members_apart[s] = combined(evidence, lambda a, b: a / b - 1, short, long)
-        sums = [
-            ("throughput", key(s, experiment, rate, AGGREGATE)) for experiment in RTTS for rate in PROFILES
-        ]
-        found[s] = combined(
-            evidence,
-            lambda a, b, *rates: (
-                abs(a / b - 1) - abs(sum(rates[len(PROFILES) :]) / sum(rates[: len(PROFILES)]) - 1)
-            ),
-            short,
-            long,
-            *sums,
-        )
-    return each_above(
-        found,
-        f"Members of {near_rtt} ms over those of {far_rtt} ms, less 1: "
-        f"{by_scheme(members_apart, sign=True)}; more than the aggregates change from experiment 1 to 2 by: "
-        f"{by_scheme(found, sign=True)}.",
+    def more(a: float, b: float, *rates: float) -> float:
+        first, second = rates[: len(PROFILES)], rates[len(PROFILES) :]
+        return abs(a / b - 1) - abs(sum(second) / sum(first) - 1)
+
+    short, long = RTTS[2][0], RTTS[2][-1]
+    ends = {s: (member(s, 1, short), member(s, MEMBERS, long)) for s in COMPARED}
+    sums = {s: [("throughput", key(s, x, r, AGGREGATE)) for x in RTTS for r in PROFILES] for s in COMPARED}
+    apart = of_runs({SCHEME_NAMES[s]: (lambda a, b: a / b - 1, *pair) for s, pair in ends.items()})
+    found = of_runs({SCHEME_NAMES[s]: (more, *ends[s], *sums[s]) for s in COMPARED})
+    return found.all(above).said(
+        f"Members of {short} ms over those of {long} ms, less 1: {{apart:+}}; more than the aggregates "
+        "change from experiment 1 to 2 by: {:+}.",
+        apart=apart,
     )
 
 
-def three_shares(
-    classes: Sequence[float], low: float = 2.0, high: float = 4.0
-) -> Callable[[Evidence], Judgement]:
-    """A claim on the excess of an aggregate over that of the single source, class by class."""
+def three_shares(classes: Sequence[float], low: float = 2.0, high: float = 4.0) -> Judge:
+    """Judge the excess of an aggregate over that of the single source, class by class."""
+    rates = {(s, r): [("throughput", key(s, 1, r, of)) for of in SOURCES] for s in COMPARED for r in classes}
+    beyond = of_runs(
+        {
+            f"{SCHEME_NAMES[s]}, {NAMES[r]}, {times:g}": (
+                lambda a, b, r=r, n=times, g=sign: g * ((a - r) - n * (b - r)),
+                *pair,
+            )
+            for (s, r), pair in rates.items()
+            for times, sign in ((low, 1), (high, -1))
+        }
+    )
 
-    def judged(evidence: Evidence) -> Judgement:
-        checks, texts = {}, []
-        for s in COMPARED:
-            ratios = []
-            for rate in classes:
-                excess = [("throughput", key(s, 1, rate, source)) for source in SOURCES]
-                for times, sign in ((low, 1), (high, -1)):
-                    beyond = combined(
-                        evidence, lambda a, b, r=rate, n=times, g=sign: g * ((a - r) - n * (b - r)), *excess
-                    )
-                    checks[f"{SCHEME_NAMES[s]}, {NAMES[rate]}, {times:g}"] = above(beyond)
-                aggregate, single = (evidence.mean(*of) - rate for of in excess)
-                times_as_much = f" ({aggregate / single:.1f})" if single > 0 else ""
-                ratios.append(f"{signed(aggregate)} and {signed(single)}{times_as_much}")
-            texts.append(f"{SCHEME_NAMES[s]} " + ", ".join(ratios))
-        listed = ", ".join(NAMES[rate] for rate in classes)
-        return judge(
-            all_of(*checks.values()),
-            f"Excess of an aggregate and of a single source, {listed}, Mbit/s: {'; '.join(texts)} "
-            f"({failing(checks)}).",
+    def excess(evidence: Evidence, scheme: str, rate: float) -> str:
+        aggregate, single = (evidence.mean(*of) - rate for of in rates[scheme, rate])
+        times_as_much = f" ({aggregate / single:.1f})" if single > 0 else ""
+        return f"{signed(aggregate)} and {signed(single)}{times_as_much}"
+
+    def listed(evidence: Evidence) -> str:
+        return "; ".join(
+            f"{SCHEME_NAMES[s]} " + ", ".join(excess(evidence, s, r) for r in classes) for s in COMPARED
         )
 
-    return judged
+    names = ", ".join(NAMES[rate] for rate in classes)
+    return beyond.all(above).said(
+        f"Excess of an aggregate and of a single source, {names}, Mbit/s: {{listed}} ({{failing}}).",
+        listed=listed,
+    )
 
 
 SOURCE_AXIS = Axis("source", "Source", {AGGREGATE: "aggregate", SINGLE: "single"})
 
-FIG11 = Study(
-    id="yeom-fig11",
+FIG11 = THIS.study(
+    "fig11",
     title="Aggregates against single sources",
     source=f"{PAPER}, Figure 11",
     summary="of each of five rates an aggregate of three flows and a single flow, on 9 Mbit/s",
     cells=[{"scheme": scheme, "experiment": experiment} for scheme in COMPARED for experiment in RTTS],
     scenario=fig11_build,
     samples=fig11_samples,
-    published=FIG11_STATEMENT.values,
-    claims=claims(
-        FIG11_STATEMENT.claims,
-        {
-            "aggregate-wins": aggregate_wins,
-            "experiments-alike": {
-                "": experiments_alike(0.1),
-                "0.05 Mbit/s": experiments_alike(0.05),
-                "0.2 Mbit/s": experiments_alike(0.2),
-            },
-            "three-shares": {
-                "": three_shares(PROFILES),
-                "2.5 to 3.5 times": three_shares(PROFILES, 2.5, 3.5),
-                "1.5 to 6 times": three_shares(PROFILES, 1.5, 6.0),
-                "where no window holds back": three_shares(UNHELD),
-            },
-            "aggregation-blunts-rtt": blunts,
-            "three-shares-unheld": three_shares(UNHELD),
+    judges={
+        "aggregate-wins": aggregate_wins(),
+        "experiments-alike": {
+            "": experiments_alike(0.1),
+            "0.05 Mbit/s": experiments_alike(0.05),
+            "0.2 Mbit/s": experiments_alike(0.2),
         },
-    ),
+        "three-shares": {
+            "": three_shares(PROFILES),
+            "2.5 to 3.5 times": three_shares(PROFILES, 2.5, 3.5),
+            "1.5 to 6 times": three_shares(PROFILES, 1.5, 6.0),
+            "where no window holds back": three_shares(UNHELD),
+        },
+        "aggregation-blunts-rtt": blunts(),
+        "three-shares-unheld": three_shares(UNHELD),
+    },
     tables=tuple(
         Table(
             f"Rate of a source, Mbit/s, by profile, experiment {experiment}: round trips of "
@@ -294,9 +264,6 @@ FIG11 = Study(
         )
         for experiment in RTTS
     ),
-    notes=FIG11_STATEMENT.notes,
-    method=FIG11_STATEMENT.method,
-    assumptions=FIG11_STATEMENT.assumptions,
     default_runs=RUNS[11],
 )
 
@@ -351,25 +318,17 @@ def one_run(evidence: Evidence) -> Iterator[Row]:
                 yield Row(factors, "rate_of_one_run", MBPS, None, values[min(values)], None, 1)
 
 
-def much_higher_peaks(times: float, schemes: Sequence[str] = COMPARED) -> Callable[[Evidence], Judgement]:
-    """A claim that the aggregate's highest bin is more than so many times the single source's."""
+def sources(scheme: str) -> tuple[Factors, Factors]:
+    """The factors of the aggregate's and of the single source's measures in time."""
+    return {"scheme": scheme, "source": AGGREGATE}, {"scheme": scheme, "source": SINGLE}
 
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            s: combined(
-                evidence,
-                lambda aggregate, single: aggregate / single,
-                ("peak_rate", {"scheme": s, "source": AGGREGATE}),
-                ("peak_rate", {"scheme": s, "source": SINGLE}),
-            )
-            for s in schemes
-        }
-        return judge(
-            all_of(*(above(e, times) for e in found.values())),
-            f"Highest bin, aggregate over single: {by_scheme(found, 2)}.",
-        )
 
-    return judged
+def much_higher_peaks(times: float, schemes: Sequence[str] = COMPARED) -> Judge:
+    """Judge whether the aggregate's highest bin is more than so many times the single source's."""
+    ratios = {
+        SCHEME_NAMES[s]: (lambda a, b: a / b, *(("peak_rate", of) for of in sources(s))) for s in schemes
+    }
+    return of_runs(ratios).all(above, times).said("Highest bin, aggregate over single: {:.2}.")
 
 
 MORE = {"peak_rate": "Highest bin", "mean_rate": "Mean rate"}
@@ -381,56 +340,42 @@ LESS = {
 """What the figure's measures are called: the aggregate has more of the first ones, less of the others."""
 
 
-def apart(metric: str, schemes: Sequence[str] = COMPARED) -> Callable[[Evidence], Judgement]:
-    """A claim that the aggregate has more of a measure, if it is in `MORE`, or less of it, if in `LESS`."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            s: evidence.difference(
-                metric, {"scheme": s, "source": AGGREGATE}, {"scheme": s, "source": SINGLE}
-            )
-            for s in schemes
-        }
-        text = by_scheme(found, sign=True)
-        if metric in MORE:
-            return each_above(found, f"{MORE[metric]}, aggregate − single, Mbit/s: {text}.")
-        return each_below(found, f"{LESS[metric]}, aggregate − single: {text}.")
-
-    return judged
+def apart(metric: str, schemes: Sequence[str] = COMPARED) -> Judge:
+    """Judge whether the aggregate has more of a measure, if it is in `MORE`, or less of it, if in `LESS`."""
+    found = differences(metric, {SCHEME_NAMES[s]: sources(s) for s in schemes})
+    if metric in MORE:
+        return found.all(above).said(f"{MORE[metric]}, aggregate − single, Mbit/s: {{:+}}.")
+    return found.all(below).said(f"{LESS[metric]}, aggregate − single: {{:+}}.")
 
 
-def in_the_figure(judge_of: Callable[[Sequence[str]], Callable[[Evidence], Judgement]]) -> Judges:
+def in_the_figure(judge_of: Callable[[Sequence[str]], Judge]) -> Judges:
     """The readings of a sentence on a figure that shows one scheme and does not say which."""
     return {f"the figure shows {SCHEME_NAMES[s]}": judge_of((s,)) for s in COMPARED}
 
 
-FIG12 = Study(
-    id="yeom-fig12",
+FIG12 = THIS.study(
+    "fig12",
     title="Rate in time of an aggregate and of a single source",
     source=f"{PAPER}, Figure 12",
     summary="the two 2-Mbit/s sources of yeom-fig11's experiment 1, in bins of 0.5 s",
     cells=[{"scheme": scheme} for scheme in COMPARED],
     scenario=fig12_build,
     samples=fig12_samples,
-    published=FIG12_STATEMENT.values,
-    claims=claims(
-        FIG12_STATEMENT.claims,
-        {
-            "higher-peaks": {
-                **in_the_figure(lambda schemes: much_higher_peaks(1.2, schemes)),
-                "in every scheme, by a tenth": much_higher_peaks(1.1),
-                "in every scheme, by two fifths": much_higher_peaks(1.4),
-            },
-            "more-excess": in_the_figure(lambda schemes: apart("mean_rate", schemes)),
-            "fluctuates-less": {
-                **in_the_figure(lambda schemes: apart("crossings", schemes)),
-                "smaller steps, in every scheme": apart("step"),
-            },
-            "smoother": in_the_figure(lambda schemes: apart("variation", schemes)),
-            "peaks-above": apart("peak_rate"),
-            "smaller-steps": apart("step"),
+    judges={
+        "higher-peaks": {
+            **in_the_figure(lambda schemes: much_higher_peaks(1.2, schemes)),
+            "in every scheme, by a tenth": much_higher_peaks(1.1),
+            "in every scheme, by two fifths": much_higher_peaks(1.4),
         },
-    ),
+        "more-excess": in_the_figure(lambda schemes: apart("mean_rate", schemes)),
+        "fluctuates-less": {
+            **in_the_figure(lambda schemes: apart("crossings", schemes)),
+            "smaller steps, in every scheme": apart("step"),
+        },
+        "smoother": in_the_figure(lambda schemes: apart("variation", schemes)),
+        "peaks-above": apart("peak_rate"),
+        "smaller-steps": apart("step"),
+    },
     tables=(
         Table(
             "The 2-Mbit/s sources from 5 s on: mean and highest rate in Mbit/s; standard deviation, and mean "
@@ -459,9 +404,6 @@ FIG12 = Study(
             references=(Reference("profile", "scheme", dict.fromkeys(COMPARED, LARGE)),),
         ),
     ),
-    notes=FIG12_STATEMENT.notes,
-    method=FIG12_STATEMENT.method,
-    assumptions=FIG12_STATEMENT.assumptions,
     summaries=one_run,
     default_runs=RUNS[12],
 )

@@ -9,22 +9,24 @@ import numpy as np
 
 from perhop.measures.fairness import targets
 from perhop.show.declared import Axis
-from perhop.statistics.intervals import Estimate, estimate
-from perhop.statistics.judging import Check, Judgement, above, all_of, below, judge
+from perhop.statistics.intervals import estimate
+from perhop.studies.judges import differences, levels
 from perhop.studies.paper import Paper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
+    from perhop.statistics.intervals import Estimate
     from perhop.studies.evidence import Evidence
+    from perhop.studies.judges import Numbers
 
 PAPER = 'Yeom and Reddy, "Realizing throughput guarantees in a differentiated services network"'
-stated = Paper(__package__).item
-"""What the paper says about one item ("table1", …)."""
+THIS = Paper(__package__)
+"""What the paper says, and the studies of it."""
 MBPS = "Mbit/s"
 RUNS = 40
 DURATION_S = 30.0
@@ -269,29 +271,14 @@ def class_targets(profiles: Sequence[float], count: int, capacity_mbps: float) -
     return dict(zip(profiles, wanted[::count], strict=True))
 
 
-def by_scheme(found: Mapping[str, Estimate], digits: int = 3, *, sign: bool = False) -> str:
-    """`RIO 1.534 ± 0.024, inverse-rate …`."""
-    return ", ".join(f"{SCHEME_NAMES[s]} {e.text(digits, sign=sign)}" for s, e in found.items())
+def by_scheme(metric: str, keys: Mapping[str, Factors]) -> Numbers:
+    """A measure under several schemes: `RIO 1.534 ± 0.024, inverse-rate …`."""
+    return levels(metric, {SCHEME_NAMES[s]: key for s, key in keys.items()})
 
 
-def each_above(found: Mapping[Any, Estimate], evidence: str) -> Judgement:
-    """Whether every difference lies above 0."""
-    return judge(all_of(*(above(e) for e in found.values())), evidence)
-
-
-def each_below(found: Mapping[Any, Estimate], evidence: str) -> Judgement:
-    """Whether every difference lies below 0."""
-    return judge(all_of(*(below(e) for e in found.values())), evidence)
-
-
-def combined(evidence: Evidence, how: Callable[..., float], *named: tuple[str, Factors]) -> Estimate:
-    """The estimate of what `how` makes of several numbers of the same run, each named by metric and factors.
-
-    Runs that lack one of them are left out.
-    """
-    values = [evidence.by_seed(metric, factors) for metric, factors in named]
-    seeds = sorted(set.intersection(*(set(found) for found in values)))
-    return estimate([how(*(found[seed] for found in values)) for seed in seeds])
+def changes(pairs: Mapping[str, tuple[Factors, Factors]]) -> Numbers:
+    """The difference of two rates under several schemes."""
+    return differences("throughput", {SCHEME_NAMES[s]: pair for s, pair in pairs.items()})
 
 
 def distance(
@@ -323,30 +310,6 @@ def distance(
         return estimate([whole])
     without = [statistic(np.delete(table, index, axis=0).mean(axis=0)) for index in range(runs)]
     return estimate([runs * whole - (runs - 1) * part for part in without])
-
-
-def together(metric: str, schemes: Sequence[str], levels: Sequence[int]) -> Callable[[Evidence], Judgement]:
-    """A claim that a measure, in the mean over levels, is smaller than under RIO in each scheme."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            s: combined(
-                evidence,
-                lambda *values: (sum(values[: len(levels)]) - sum(values[len(levels) :])) / len(levels),
-                *((metric, cell(of, p)) for of in (s, RIO) for p in levels),
-            )
-            for s in schemes
-        }
-        return each_below(found, f"Mean over levels, scheme − RIO, Mbit/s: {by_scheme(found, 4, sign=True)}.")
-
-    return judged
-
-
-def failing(checks: Mapping[str, Check]) -> str:
-    """The names of the statements that fail, then of those that the runs leave open."""
-    wrong = [name for name, check in checks.items() if check.holds is False]
-    unsettled = [name for name, check in checks.items() if check.holds is None]
-    return f"against: {', '.join(wrong) or 'none'}; open: {', '.join(unsettled) or 'none'}"
 
 
 def signed(value: float, digits: int = 3) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from perhop.studies.assumptions import Place, map_of
 from perhop.studies.yeom import aggregates, rtt, ten_flows, udp
 from perhop.studies.yeom.aggregates import FIG11, FIG12
-from perhop.studies.yeom.common import FIG12_WINDOW, PAPER, SETTING, Setting, stated
+from perhop.studies.yeom.common import FIG12_WINDOW, PAPER, SETTING, THIS, Setting
 from perhop.studies.yeom.rtt_studies import TABLE2, TABLE3
 from perhop.studies.yeom.table1 import FIG3, TABLE1
 from perhop.studies.yeom.udp import FIG9, FIG10
@@ -95,6 +95,6 @@ MAP = map_of(
         for assumption, values in CHOICES.items()
         for value, setting in values.items()
     ],
-    statement=stated("map"),
+    statement=THIS.item("map"),
     runs=RUNS,
 )

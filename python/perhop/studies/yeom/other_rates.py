@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.measures.fairness import rmse
 from perhop.show.declared import Axis, Table
-from perhop.statistics.judging import Judgement, above, all_of, below, judge
-from perhop.studies.evidence import Evidence, Sample
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.statistics.judging import above, below
+from perhop.studies.evidence import Sample
+from perhop.studies.judges import of_runs
 from perhop.studies.yeom.common import (
     INVERSE,
     MBPS,
@@ -19,11 +18,9 @@ from perhop.studies.yeom.common import (
     SCHEME_NAMES,
     SCHEMES,
     SETTING,
+    THIS,
     class_targets,
-    combined,
-    failing,
     mean_mbps,
-    stated,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
 
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
+    from perhop.studies.judges import Judge
 
 COUNT = 2
 """Flows of each rate."""
@@ -42,8 +40,6 @@ SETS: Mapping[str, tuple[float, ...]] = {
 """Reserved rates in Mbit/s by the name of their set; each adds up to 7.2 Mbit/s, as Table 1's."""
 CAPACITY = {60: 12.0, 90: 8.0}
 """Rate of the bottleneck in Mbit/s by subscription in percent."""
-
-STATEMENT = stated("other-rates")
 
 
 def wanted(name: str, percent: int) -> dict[float, float]:
@@ -77,31 +73,27 @@ def highest(name: str, percent: int, scheme: str) -> dict[str, Any]:
 
 
 def high_rates_better(
-    what: str, apart: Callable[[float], float], levels: Sequence[int] = tuple(CAPACITY)
-) -> Callable[[Evidence], Judgement]:
-    """A claim on what the highest rate of each set is off its target: less under inverse-rate than under RIO.
+    what: str, apart: Callable[[float], float], at: Sequence[int] = tuple(CAPACITY)
+) -> Judge:
+    """Judge what the highest rate of each set is off its target: less under inverse-rate than under RIO.
 
     Args:
         what: How the evidence names it.
         apart: What counts of rate less target.
-        levels: Of subscription.
+        at: Levels of subscription.
     """
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {}
-        for name, percent in itertools.product(SETS, levels):
-            ours, rios = (highest(name, percent, scheme) for scheme in (INVERSE, RIO))
-            found[f"{name} at {percent} %"] = combined(
-                evidence, lambda a, b: apart(a) - apart(b), ("off_target", ours), ("off_target", rios)
+    found = of_runs(
+        {
+            f"{name} at {p} %": (
+                lambda a, b: apart(a) - apart(b),
+                *(("off_target", highest(name, p, scheme)) for scheme in (INVERSE, RIO)),
             )
-        checks = {name: below(e) for name, e in found.items()}
-        text = ", ".join(f"{name} {e.text(sign=True)}" for name, e in found.items())
-        return judge(
-            all_of(*checks.values()),
-            f"{what} of the highest rate, {SCHEME_NAMES[INVERSE]} − RIO, Mbit/s: {text} ({failing(checks)}).",
-        )
-
-    return judged
+            for name, p in itertools.product(SETS, at)
+        }
+    )
+    return found.all(below).said(
+        f"{what} of the highest rate, {SCHEME_NAMES[INVERSE]} − RIO, Mbit/s: {{:+}} ({{failing}})."
+    )
 
 
 def missing(off_target: float) -> float:
@@ -109,29 +101,25 @@ def missing(off_target: float) -> float:
     return max(0.0, -off_target)
 
 
-def similar_trends(evidence: Evidence) -> Judgement:
-    """The highest rate's share of its target, less those of the lowest reserved rate and of best effort."""
-    found = {
-        f"{name} at {percent} % over rate {rank}": combined(
-            evidence,
+def similar_trends() -> Judge:
+    """Judge the highest rate's share of its target, less those of the lowest and of best effort."""
+    leads = {
+        f"{name} at {p} % over rate {rank}": (
             lambda a, b: a - b,
-            ("share_of_target", highest(name, percent, INVERSE)),
-            ("share_of_target", {**highest(name, percent, INVERSE), "rank": rank}),
+            ("share_of_target", highest(name, p, INVERSE)),
+            ("share_of_target", {**highest(name, p, INVERSE), "rank": rank}),
         )
-        for name, percent in itertools.product(SETS, CAPACITY)
+        for name, p in itertools.product(SETS, CAPACITY)
         for rank in (4, 5)
     }
-    text = ", ".join(f"{name} {e.text(2, sign=True)}" for name, e in found.items())
-    return judge(
-        all_of(*(above(e) for e in found.values())), f"Share of the target, lead of the highest rate: {text}."
-    )
+    return of_runs(leads).all(above).said("Share of the target, lead of the highest rate: {:+.2}.")
 
 
 CHOICES = Axis("set", "Reserved rates", {n: "/".join(f"{r:g}" for r in s) for n, s in SETS.items()})
 RANKS = Axis("rank", "Flows", {n: f"rate {n}" for n in range(1, 6)})
 
-OTHER_RATES = Study(
-    id="yeom-other-rates",
+OTHER_RATES = THIS.study(
+    "other-rates",
     title="Inverse-rate with other reserved rates",
     source=f"{PAPER}, section 3.2",
     summary="three other sets of reserved rates of the same sum, under RIO and inverse-rate",
@@ -143,18 +131,14 @@ OTHER_RATES = Study(
     ],
     scenario=build,
     samples=samples,
-    published=STATEMENT.values,
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "high-rates-closer": {
-                "nearer to the target": high_rates_better("Distance to the target", abs),
-                "lacking less of the target": high_rates_better("Shortfall from the target", missing),
-                "nearer to the target at 90 %": high_rates_better("Distance to the target", abs, (90,)),
-            },
-            "similar-trends": similar_trends,
+    judges={
+        "high-rates-closer": {
+            "nearer to the target": high_rates_better("Distance to the target", abs),
+            "lacking less of the target": high_rates_better("Shortfall from the target", missing),
+            "nearer to the target at 90 %": high_rates_better("Distance to the target", abs, (90,)),
         },
-    ),
+        "similar-trends": similar_trends(),
+    },
     tables=tuple(
         Table(
             f"Rate less target at {percent} %, Mbit/s, from the highest reserved rate to best effort",
@@ -166,9 +150,6 @@ OTHER_RATES = Study(
         for percent in CAPACITY
     ),
     plots=(),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     extra=True,
     default_runs=20,
 )

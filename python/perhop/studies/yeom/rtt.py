@@ -28,7 +28,6 @@ from perhop.studies.yeom.common import (
     cell,
     class_targets,
     mean_mbps,
-    stated,
 )
 
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ TARGETS = {percent: class_targets(PROFILES, len(RTTS), c) for percent, c in CAPA
 BOTTLENECK_MS = 8.0
 """So that a round trip of 20 ms is possible."""
 
-TABLE2_STATEMENT = stated("table2")
-TABLE3_STATEMENT = stated("table3")
 
 CELLS: Sequence[dict[str, Any]] = [cell(scheme, percent) for percent in CAPACITY for scheme in COMPARED]
 

@@ -5,38 +5,28 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from perhop.statistics.judging import (
-    Judgement,
-    above,
-    all_of,
-    any_of,
-    at_least,
-    at_least_of,
-    below,
-    judge,
-    near,
-    opposite,
+from perhop.statistics.judging import above, all_of, any_of, at_least, below, near, opposite
+from perhop.studies.judges import (
+    Statement,
+    difference,
+    differences,
+    grouped,
+    less_means,
+    level,
+    levels,
+    of_runs,
+    of_statements,
 )
-from perhop.studies.evidence import Evidence
-from perhop.studies.yeom.common import (
-    COMPARED,
-    INVERSE,
-    RIO,
-    SCHEME_NAMES,
-    THREE_DROP,
-    by_scheme,
-    cell,
-    combined,
-    each_above,
-    each_below,
-    failing,
-)
+from perhop.studies.yeom.common import COMPARED, INVERSE, RIO, SCHEME_NAMES, THREE_DROP, cell
 from perhop.studies.yeom.rtt import CAPACITY, PROFILES, RTTS, entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from perhop.show.declared import Factors
+    from perhop.statistics.judging import Check
+    from perhop.studies.evidence import Evidence
+    from perhop.studies.judges import Judge, Numbers
 
 
 RATIO_OF = {
@@ -44,6 +34,14 @@ RATIO_OF = {
     "fairness_by_rtt": "rate at 20 ms over rate at 100 ms",
 }
 """What the two readings of Table 3's fairness are."""
+WORDS = {
+    "rmse": "Error, Mbit/s",
+    "utilization": "Use of the link",
+    "reservation_success": "Share that reaches its rate",
+}
+"""How the evidence names a measure."""
+CLASSES = tuple(itertools.product(COMPARED, CAPACITY, PROFILES))
+RESERVED_FLOWS = tuple(itertools.product(PROFILES[1:], RTTS))
 
 
 def means(evidence: Evidence, scheme: str, percent: int, profile: float) -> list[float]:
@@ -51,210 +49,172 @@ def means(evidence: Evidence, scheme: str, percent: int, profile: float) -> list
     return [evidence.mean("throughput", entry(scheme, percent, profile, rtt)) for rtt in RTTS]
 
 
-def shorter_wins(evidence: Evidence) -> Judgement:
-    """20 ms − 100 ms."""
-    found = {
-        key: evidence.difference("throughput", entry(*key, RTTS[0]), entry(*key, RTTS[-1]))
-        for key in itertools.product(COMPARED, CAPACITY, PROFILES)
+def _name(scheme: str, percent: int, profile: float) -> str:
+    return f"{SCHEME_NAMES[scheme]} {percent} % {'best effort' if profile == 0 else f'{profile:g} Mbit/s'}"
+
+
+def _all_schemes(metric: str, percent: int) -> Numbers:
+    return levels(metric, {SCHEME_NAMES[s]: cell(s, percent) for s in COMPARED})
+
+
+def _everywhere(*metrics: str, at: Iterable[int] = CAPACITY) -> Numbers:
+    """`Error, Mbit/s at 75 %: RIO 0.301 ± 0.004, …` of each measure at each level."""
+    by_words = {f"{WORDS[m]} at {p} %": _all_schemes(m, p) for p in at for m in metrics}
+    return grouped(by_words, "{name}: {all}.", " ")
+
+
+def _pairs(best: Sequence[str], others: Sequence[str], percent: int) -> dict[str, tuple[Factors, Factors]]:
+    """Each of the best schemes with each other one at a level."""
+    return {
+        f"{SCHEME_NAMES[s]} over {SCHEME_NAMES[o]} at {percent} %": (cell(s, percent), cell(o, percent))
+        for s, o in itertools.product(best, others)
+        if s != o
     }
-    checks = {_name(*key): above(e) for key, e in found.items()}
-    least = min(found, key=lambda key: found[key].low)
-    return judge(
-        all_of(*checks.values()),
-        f"{len(found)} pairs ({failing(checks)}); the least sure is {_name(*least)} with "
-        f"{found[least].text(sign=True)} Mbit/s.",
+
+
+def shorter_wins() -> Judge:
+    """Judge whether a flow of 20 ms gets more than one of 100 ms, in every class."""
+    pairs = {_name(*key): (entry(*key, RTTS[0]), entry(*key, RTTS[-1])) for key in CLASSES}
+    found = differences("throughput", pairs)
+    return found.all(above).said(
+        f"{len(pairs)} pairs ({{failing}}); the least sure is {{least:+}} Mbit/s.",
+        least=found.lowest(lambda one: one.low).reads("{name} with {value}"),
     )
 
 
-def rtt_order(evidence: Evidence) -> Judgement:
-    """Every step to the next longer round trip."""
-    found = {
-        f"{_name(*key)} to {after} ms": below(
-            evidence.difference("throughput", entry(*key, after), entry(*key, before))
-        )
-        for key in itertools.product(COMPARED, CAPACITY, PROFILES)
+def rtt_order() -> Judge:
+    """Judge whether every step to the next longer round trip lowers the rate."""
+    steps = {
+        f"{_name(*key)} to {after} ms": (entry(*key, after), entry(*key, before))
+        for key in CLASSES
         for before, after in itertools.pairwise(RTTS)
     }
-    return judge(all_of(*found.values()), f"{len(found)} steps down ({failing(found)}).")
+    return differences("throughput", steps).all(below).said(f"{len(steps)} steps down ({{failing}}).")
 
 
-def three_drop_is_rio(share: float) -> Callable[[Evidence], Judgement]:
-    """A claim that fifteen rates are RIO's, within a share of them."""
+def three_drop_is_rio(share: float) -> Judge:
+    """Judge whether fifteen rates are RIO's, within a share of them."""
+    pairs = {
+        f"{profile:g} Mbit/s at {rtt} ms": (entry(THREE_DROP, 25, profile, rtt), entry(RIO, 25, profile, rtt))
+        for profile, rtt in itertools.product(PROFILES, RTTS)
+    }
+    found, rio = differences("throughput", pairs), levels("throughput", {n: b for n, (_, b) in pairs.items()})
 
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            key: evidence.difference("throughput", entry(THREE_DROP, 25, *key), entry(RIO, 25, *key))
-            for key in itertools.product(PROFILES, RTTS)
+    def check(evidence: Evidence) -> tuple[Check, dict[str, Check]]:
+        wanted = rio(evidence)
+        checks = {name: near(e, 0.0, share * wanted[name].mean) for name, e in found(evidence).items()}
+        return all_of(*checks.values()), checks
+
+    return Statement(check).said(
+        "The largest difference, three-drop − RIO, is {largest:+}; {failing}).",
+        largest=found.highest(lambda one: abs(one.mean)).reads("{value} Mbit/s ({name}"),
+    )
+
+
+def mostly_out_out(least: float) -> Judge:
+    """Judge whether three-drop's reserved flows exceed their rates at 25 %, and on their OUT packets."""
+    rates = of_runs(
+        {
+            f"{r:g} Mbit/s at {rtt} ms": (lambda x, r=r: x / r, ("throughput", entry(THREE_DROP, 25, r, rtt)))
+            for r, rtt in RESERVED_FLOWS
         }
-        checks = {
-            f"{profile:g} Mbit/s at {rtt} ms": near(
-                e, 0.0, share * evidence.mean("throughput", entry(RIO, 25, profile, rtt))
-            )
-            for (profile, rtt), e in found.items()
-        }
-        largest = max(found, key=lambda key: abs(found[key].mean))
-        return judge(
-            all_of(*checks.values()),
-            f"The largest difference, three-drop − RIO, is {found[largest].text(sign=True)} Mbit/s "
-            f"({largest[0]:g} Mbit/s at {largest[1]} ms; {failing(checks)}).",
-        )
-
-    return judged
+    )
+    return (level("out_out_share", cell(THREE_DROP, 25)).all(above, least) & rates.all(above, 1.0)).said(
+        "25 %, share of OUT-OUT among the OUT packets of reserved flows: {}; lowest rate over reservation: "
+        "{lowest:.2}.",
+        lowest=rates.lowest().reads("{value} ({name})"),
+    )
 
 
-def mostly_out_out(least: float) -> Callable[[Evidence], Judgement]:
-    """A claim that three-drop's reserved flows exceed their rates at 25 %, and on their OUT packets."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = evidence.estimate("out_out_share", cell(THREE_DROP, 25))
-        rates = {
-            f"{profile:g} Mbit/s at {rtt} ms": combined(
-                evidence,
-                lambda rate, r=profile: rate / r,
-                ("throughput", entry(THREE_DROP, 25, profile, rtt)),
-            )
-            for profile, rtt in itertools.product(PROFILES[1:], RTTS)
-        }
-        lowest = min(rates, key=lambda name: rates[name].mean)
-        return judge(
-            all_of(above(found, least), *(above(e, 1.0) for e in rates.values())),
-            f"25 %, share of OUT-OUT among the OUT packets of reserved flows: {found.text()}; lowest rate "
-            f"over reservation: {rates[lowest].text(2)} ({lowest}).",
-        )
-
-    return judged
-
-
-def leads(
-    metric: str, best: Sequence[str], others: Sequence[str], levels: Sequence[int], words: str
-) -> Callable[[Evidence], Judgement]:
-    """A claim that schemes have a larger ratio than others, class by class and run by run."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            (p, profile, s, o): combined(
-                evidence,
+def leads(metric: str, best: Sequence[str], others: Sequence[str], at: Sequence[int], words: str) -> Judge:
+    """Judge whether schemes have a larger ratio than others, class by class and run by run."""
+    classes = tuple(itertools.product(at, PROFILES[1:]))
+    found = of_runs(
+        {
+            f"{p} %, {r:g} Mbit/s, {SCHEME_NAMES[s]} over {SCHEME_NAMES[o]}": (
                 lambda a, b: a - b,
-                (metric, {**cell(s, p), "profile_mbps": profile}),
-                (metric, {**cell(o, p), "profile_mbps": profile}),
+                *((metric, {**cell(of, p), "profile_mbps": r}) for of in (s, o)),
             )
-            for p in levels
-            for profile in PROFILES[1:]
-            for s in best
-            for o in others
+            for (p, r), s, o in itertools.product(classes, best, others)
             if s != o
         }
-        checks = {
-            f"{p} %, {profile:g} Mbit/s, {SCHEME_NAMES[s]} over {SCHEME_NAMES[o]}": above(e)
-            for (p, profile, s, o), e in found.items()
-        }
-        text = "; ".join(
-            f"{p} %, {profile:g} Mbit/s class over the next: "
-            + ", ".join(
-                f"{SCHEME_NAMES[s]} {evidence.mean(metric, {**cell(s, p), 'profile_mbps': profile}):.2f}"
-                for s in COMPARED
-            )
-            for p in levels
-            for profile in PROFILES[1:]
+    )
+    ratios = {
+        f"{p} %, {r:g} Mbit/s class over the next": levels(
+            metric, {SCHEME_NAMES[s]: {**cell(s, p), "profile_mbps": r} for s in COMPARED}
         )
-        return judge(all_of(*checks.values()), f"{words}: {text} ({failing(checks)}).")
+        for p, r in classes
+    }
+    return found.all(above).said(f"{words}: {{ratios:.2f}} ({{failing}}).", ratios=grouped(ratios))
 
-    return judged
+
+def succeed(share: float) -> Judge:
+    """Judge whether every reserved flow gets that share of its rate, under three-drop and inverse-rate."""
+    wanted, places = {}, {}
+    for s, p, (profile, rtt) in itertools.product((THREE_DROP, INVERSE), CAPACITY, RESERVED_FLOWS):
+        name = f"{_name(s, p, profile)} at {rtt} ms"
+        wanted[name], places[name] = share * profile, entry(s, p, profile, rtt)
+    found = levels("throughput", places)
+
+    def short(evidence: Evidence) -> str:
+        rates = found(evidence)
+        listed = [f"{n} {e.text()}" for n, e in rates.items() if not at_least(e, wanted[n]).holds]
+        return ", ".join(listed) or "none"
+
+    return found.all(at_least, wanted).said(
+        "Not at its rate, Mbit/s: {short}. {reach}",
+        short=short,
+        reach=_everywhere("reservation_success", at=(75,)),
+    )
 
 
-def succeed(share: float) -> Callable[[Evidence], Judgement]:
-    """A claim that every reserved flow gets that share of its rate, under three-drop and inverse-rate."""
+def more_succeed(schemes: Sequence[str], at: Sequence[int]) -> Judge:
+    """Judge whether more flows reach their rate than under RIO at 75 %, and no fewer at 25 %."""
+    changes = {
+        p: {s: difference("reservation_success", cell(s, p), cell(RIO, p)) for s in COMPARED if s != RIO}
+        for p in at
+    }
+    statements = {(p, s): changes[p][s].all(above if p == 75 else at_least, 0.0) for p in at for s in schemes}
+    named = {
+        f"{p} %, ": grouped({SCHEME_NAMES[s]: one for s, one in found.items()}, "{name} {all}", ", ")
+        for p, found in changes.items()
+    }
+    return of_statements(statements).said(
+        "Share that reaches its rate, scheme − RIO: {changes:+}.", changes=grouped(named, "{name}{all}")
+    )
 
-    def judged(evidence: Evidence) -> Judgement:
-        checks, short = {}, []
-        for s, p, profile, rtt in itertools.product((THREE_DROP, INVERSE), CAPACITY, PROFILES[1:], RTTS):
-            found = evidence.estimate("throughput", entry(s, p, profile, rtt))
-            name = f"{_name(s, p, profile)} at {rtt} ms"
-            checks[name] = at_least(found, share * profile)
-            if not checks[name].holds:
-                short.append(f"{name} {found.text()}")
-        return judge(
-            all_of(*checks.values()),
-            f"Not at its rate, Mbit/s: {', '.join(short) or 'none'}. "
-            f"{_each(evidence, 'reservation_success', 75)}",
+
+def not_proportional(most: float) -> Judge:
+    """Judge whether twice the reservation gets less than that ratio of rates, under RIO at 25 %."""
+    rates = {
+        f"{rtt} ms": (
+            lambda one, half: one / half,
+            *(("throughput", entry(RIO, 25, r, rtt)) for r in (1.0, 0.5)),
         )
-
-    return judged
-
-
-def more_succeed(schemes: Sequence[str], levels: Sequence[int]) -> Callable[[Evidence], Judgement]:
-    """A claim on scheme − RIO: more flows reach their rate at 75 %, and no fewer at 25 %."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            p: {
-                s: evidence.difference("reservation_success", cell(s, p), cell(RIO, p))
-                for s in COMPARED
-                if s != RIO
-            }
-            for p in levels
-        }
-        checks = [(above if p == 75 else at_least)(found[p][s], 0.0) for p in levels for s in schemes]
-        text = "; ".join(f"{p} %, {by_scheme(found[p], sign=True)}" for p in levels)
-        return judge(all_of(*checks), f"Share that reaches its rate, scheme − RIO: {text}.")
-
-    return judged
+        for rtt in RTTS
+    }
+    return (
+        of_runs(rates)
+        .all(below, most)
+        .said("RIO at 25 %, rate of the 1 over that of the 0.5 Mbit/s flow: {:.2}.")
+    )
 
 
-def not_proportional(most: float) -> Callable[[Evidence], Judgement]:
-    """A claim on RIO at 25 %: twice the reservation, less than that ratio of rates, at each round trip."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            rtt: combined(
-                evidence,
-                lambda one, half: one / half,
-                ("throughput", entry(RIO, 25, 1.0, rtt)),
-                ("throughput", entry(RIO, 25, 0.5, rtt)),
-            )
-            for rtt in RTTS
-        }
-        text = ", ".join(f"{rtt} ms {e.text(2)}" for rtt, e in found.items())
-        return judge(
-            all_of(*(below(e, most) for e in found.values())),
-            f"RIO at 25 %, rate of the 1 over that of the 0.5 Mbit/s flow: {text}.",
-        )
-
-    return judged
+def mostly_met(share: float) -> Judge:
+    """Judge whether more than that share of reserved flows reach their rate, under every scheme."""
+    return _everywhere("reservation_success").all(above, share).said("{}")
 
 
-def mostly_met(least: float) -> Callable[[Evidence], Judgement]:
-    """A claim on the share of reserved flows that reach their rate, under every scheme at both levels."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = [evidence.estimate("reservation_success", cell(s, p)) for p in CAPACITY for s in COMPARED]
-        return judge(
-            all_of(*(above(e, least) for e in found)),
-            " ".join(_each(evidence, "reservation_success", p) for p in CAPACITY),
-        )
-
-    return judged
+def larger_at_25() -> Judge:
+    """Judge whether the error at 25 % is larger than that at 75 %, under every scheme."""
+    pairs = {SCHEME_NAMES[s]: (cell(s, 25), cell(s, 75)) for s in COMPARED}
+    return differences("rmse", pairs).all(above).said("Error, 25 % − 75 %, Mbit/s: {:+}.")
 
 
-def larger_at_25(evidence: Evidence) -> Judgement:
-    """25 % − 75 % in the error."""
-    found = {s: evidence.difference("rmse", cell(s, 25), cell(s, 75)) for s in COMPARED}
-    return each_above(found, f"Error, 25 % − 75 %, Mbit/s: {by_scheme(found, sign=True)}.")
-
-
-def least(metric: str, best: str, *levels: int) -> Callable[[Evidence], Judgement]:
-    """A claim that a scheme has the smallest value of a measure."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            (s, p): evidence.difference(metric, cell(best, p), cell(s, p))
-            for p in levels
-            for s in COMPARED
-            if s != best
-        }
-        return each_below(found, " ".join(_each(evidence, metric, p) for p in levels))
-
-    return judged
+def least(metric: str, best: str, *at: int) -> Judge:
+    """Judge whether a scheme has the smallest value of a measure."""
+    pairs = {name: pair for p in at for name, pair in _pairs((best,), COMPARED, p).items()}
+    return differences(metric, pairs).all(below).said("{all}", all=_everywhere(metric, at=at))
 
 
 def unfairness(scheme: str, percent: int, metric: str = "fairness") -> list[tuple[str, Factors]]:
@@ -262,96 +222,59 @@ def unfairness(scheme: str, percent: int, metric: str = "fairness") -> list[tupl
     return [(metric, {**cell(scheme, percent), "profile_mbps": profile}) for profile in PROFILES]
 
 
-def fairer_by_class(best: str, percent: int) -> Callable[[Evidence], Judgement]:
-    """A claim that a scheme is fairer than RIO and inverse-rate in two of the three classes each."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        checks, texts = [], []
-        for other in (RIO, INVERSE):
-            pairs = zip(unfairness(best, percent), unfairness(other, percent), strict=True)
-            found = [combined(evidence, lambda a, b: a - b, a, b) for a, b in pairs]
-            checks.append(at_least_of(2, [below(e) for e in found]))
-            texts.append(f"{SCHEME_NAMES[other]} " + "/".join(e.text(2, sign=True) for e in found))
-        return judge(
-            all_of(*checks),
-            f"{percent} %, largest over smallest rate, BE/0.5/1 Mbit/s, {SCHEME_NAMES[best]} − scheme: "
-            f"{'; '.join(texts)}.",
-        )
-
-    return judged
-
-
-def fairer(best: str, percent: int, metric: str = "fairness") -> Callable[[Evidence], Judgement]:
-    """A claim that a scheme is fairer, in the mean over the classes, than RIO and inverse-rate."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            other: combined(
-                evidence,
-                lambda *ratios: (sum(ratios[:3]) - sum(ratios[3:])) / 3,
-                *unfairness(best, percent, metric),
-                *unfairness(other, percent, metric),
-            )
-            for other in (RIO, INVERSE)
-        }
-        text = "; ".join(
-            f"{SCHEME_NAMES[s]} "
-            + "/".join(f"{evidence.mean(*of):.2f}" for of in unfairness(s, percent, metric))
-            for s in COMPARED
-        )
-        return each_below(
-            found,
-            f"{percent} %, {RATIO_OF[metric]}, BE/0.5/1 Mbit/s: {text}; average, "
-            f"{SCHEME_NAMES[best]} − scheme: {by_scheme(found, sign=True)}.",
-        )
-
-    return judged
-
-
-def no_least_error(evidence: Evidence) -> Judgement:
-    """Whether a scheme has a smaller error than all others, at both levels."""
-    checks = [
-        all_of(
-            *(
-                below(evidence.difference("rmse", cell(s, p), cell(o, p)))
-                for p in CAPACITY
-                for o in COMPARED
-                if o != s
-            )
-        )
-        for s in COMPARED
-    ]
-    return judge(opposite(any_of(*checks)), " ".join(_each(evidence, "rmse", p) for p in CAPACITY))
-
-
-def no_advantage(evidence: Evidence) -> Judgement:
-    """Whether a scheme is better than all others in error and in use of the link, at both levels."""
-    checks = {}
-    for s in COMPARED:
-        others = [o for o in COMPARED if o != s]
-        better = [
-            below(evidence.difference("rmse", cell(s, p), cell(o, p))) for p in CAPACITY for o in others
-        ] + [
-            above(evidence.difference("utilization", cell(s, p), cell(o, p)))
-            for p in CAPACITY
-            for o in others
-        ]
-        checks[SCHEME_NAMES[s]] = all_of(*better)
-    return judge(
-        opposite(any_of(*checks.values())),
-        " ".join(_each(evidence, metric, p) for p in CAPACITY for metric in ("rmse", "utilization")),
+def fairer_by_class(best: str, percent: int) -> Judge:
+    """Judge whether a scheme is fairer than RIO and inverse-rate in two of the three classes each."""
+    found = {
+        SCHEME_NAMES[other]: of_runs(
+            {
+                profile: (lambda a, b: a - b, mine, its)
+                for profile, mine, its in zip(
+                    PROFILES, unfairness(best, percent), unfairness(other, percent), strict=True
+                )
+            }
+        ).reads("{value}", "/")
+        for other in (RIO, INVERSE)
+    }
+    statements = {name: one.most(2, below) for name, one in found.items()}
+    return of_statements(statements).said(
+        f"{percent} %, largest over smallest rate, BE/0.5/1 Mbit/s, {SCHEME_NAMES[best]} − scheme: "
+        "{changes:+.2}.",
+        changes=grouped(found, "{name} {all}"),
     )
 
 
-def _each(evidence: Evidence, metric: str, percent: int) -> str:
-    words = {
-        "rmse": "Error, Mbit/s",
-        "utilization": "Use of the link",
-        "reservation_success": "Share that reaches its rate",
+def fairer(best: str, percent: int, metric: str = "fairness") -> Judge:
+    """Judge whether a scheme is fairer, in the mean over the classes, than RIO and inverse-rate."""
+    found = {
+        SCHEME_NAMES[o]: (less_means, *unfairness(best, percent, metric), *unfairness(o, percent, metric))
+        for o in (RIO, INVERSE)
     }
-    found = {s: evidence.estimate(metric, cell(s, percent)) for s in COMPARED}
-    return f"{words[metric]} at {percent} %: {by_scheme(found)}."
+    by_class = {
+        SCHEME_NAMES[s]: levels(metric, {r: {**cell(s, percent), "profile_mbps": r} for r in PROFILES})
+        for s in COMPARED
+    }
+    by_class = {name: one.reads("{value}", "/") for name, one in by_class.items()}
+    words = f"{percent} %, {RATIO_OF[metric]}, BE/0.5/1 Mbit/s"
+    return (
+        of_runs(found)
+        .all(below)
+        .said(
+            f"{words}: {{ratios:.2f}}; average, {SCHEME_NAMES[best]} − scheme: {{:+}}.",
+            ratios=grouped(by_class, "{name} {all}"),
+        )
+    )
 
 
-def _name(scheme: str, percent: int, profile: float) -> str:
-    return f"{SCHEME_NAMES[scheme]} {percent} % {'best effort' if profile == 0 else f'{profile:g} Mbit/s'}"
+def _best(scheme: str, *, utilization: bool) -> Statement:
+    """A scheme has a smaller error than all others at both levels, and, if asked, uses more of the link."""
+    pairs = {name: pair for p in CAPACITY for name, pair in _pairs((scheme,), COMPARED, p).items()}
+    error = differences("rmse", pairs).all(below)
+    return error & differences("utilization", pairs).all(above) if utilization else error
+
+
+def no_advantage(*metrics: str) -> Judge:
+    """Judge whether no scheme is better than all others in these measures at both levels."""
+    found = {SCHEME_NAMES[s]: _best(s, utilization="utilization" in metrics) for s in COMPARED}
+    return of_statements(found, lambda *checks: opposite(any_of(*checks))).said(
+        "{all}", all=_everywhere(*metrics)
+    )

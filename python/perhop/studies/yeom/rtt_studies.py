@@ -5,40 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perhop.show.declared import Axis, Plot, Reference, Table
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
-from perhop.studies.yeom.common import COMPARED, INVERSE, PAPER, RIO, RUNS, SCHEMES, THREE_DROP, TWO_WINDOWS
+from perhop.studies.yeom import rtt_claims as by
+from perhop.studies.yeom.common import (
+    COMPARED,
+    INVERSE,
+    PAPER,
+    RIO,
+    RUNS,
+    SCHEMES,
+    THIS,
+    THREE_DROP,
+    TWO_WINDOWS,
+)
 from perhop.studies.yeom.rtt import (
     CAPACITY,
     CELLS,
     PROFILES,
-    TABLE2_STATEMENT,
-    TABLE3_STATEMENT,
     TARGETS,
     build,
     table2_samples,
     table3_samples,
 )
-from perhop.studies.yeom.rtt_claims import (
-    fairer,
-    fairer_by_class,
-    larger_at_25,
-    leads,
-    least,
-    more_succeed,
-    mostly_met,
-    mostly_out_out,
-    no_advantage,
-    no_least_error,
-    not_proportional,
-    rtt_order,
-    shorter_wins,
-    succeed,
-    three_drop_is_rio,
-)
 
 if TYPE_CHECKING:
-    from perhop.studies.paper import Judges
+    from perhop.studies.judges import Judges
 
 CLASSES = Axis("profile_mbps", "Profile, Mbit/s", {0.0: "BE", 0.5: "0.5", 1.0: "1"})
 ROUND_TRIPS = Axis("rtt_ms", "Round trip, ms")
@@ -48,9 +38,9 @@ CLASS_NAMES = {0.0: "best effort", 0.5: "0.5 Mbit/s", 1.0: "1 Mbit/s"}
 
 def _fairer(best: str, percent: int) -> Judges:
     return {
-        "": fairer(best, percent),
-        "as mostly printed": fairer(best, percent, "fairness_by_rtt"),
-        "in two of three classes": fairer_by_class(best, percent),
+        "": by.fairer(best, percent),
+        "as mostly printed": by.fairer(best, percent, "fairness_by_rtt"),
+        "in two of three classes": by.fairer_by_class(best, percent),
     }
 
 
@@ -69,36 +59,32 @@ def _plot(percent: int) -> Plot:
     )
 
 
-TABLE2 = Study(
-    id="yeom-table2",
+TABLE2 = THIS.study(
+    "table2",
     title="Flows of different round-trip times",
     source=f"{PAPER}, Table 2",
     summary="at each of 20, 40, 60, 80 and 100 ms one flow of 0, 0.5 and 1 Mbit/s, on 10 and 30 Mbit/s",
     cells=CELLS,
     scenario=build,
     samples=table2_samples,
-    published=TABLE2_STATEMENT.values,
-    claims=claims(
-        TABLE2_STATEMENT.claims,
-        {
-            "shorter-rtt-wins": shorter_wins,
-            "three-drop-is-rio-at-25": {
-                "": three_drop_is_rio(0.05),
-                "within 2.5 %": three_drop_is_rio(0.025),
-                "within 10 %": three_drop_is_rio(0.1),
-            },
-            "three-drop-mostly-out-out": {"": mostly_out_out(0.5), "three quarters": mostly_out_out(0.75)},
-            "not-proportional": {
-                "": not_proportional(1.8),
-                "up to 1.6": not_proportional(1.6),
-                "up to 1.9": not_proportional(1.9),
-            },
-            "rtt-order": {
-                "from each round trip to the next": rtt_order,
-                "from the shortest to the longest": shorter_wins,
-            },
+    judges={
+        "shorter-rtt-wins": by.shorter_wins(),
+        "three-drop-is-rio-at-25": {
+            "": by.three_drop_is_rio(0.05),
+            "within 2.5 %": by.three_drop_is_rio(0.025),
+            "within 10 %": by.three_drop_is_rio(0.1),
         },
-    ),
+        "three-drop-mostly-out-out": {"": by.mostly_out_out(0.5), "three quarters": by.mostly_out_out(0.75)},
+        "not-proportional": {
+            "": by.not_proportional(1.8),
+            "up to 1.6": by.not_proportional(1.6),
+            "up to 1.9": by.not_proportional(1.9),
+        },
+        "rtt-order": {
+            "from each round trip to the next": by.rtt_order(),
+            "from the shortest to the longest": by.shorter_wins(),
+        },
+    },
     tables=tuple(
         Table(
             f"Rate of the {CLASS_NAMES[profile]} flow at {percent} %, Mbit/s, by round trip in ms "
@@ -112,68 +98,65 @@ TABLE2 = Study(
         for profile in PROFILES
     ),
     plots=tuple(_plot(percent) for percent in CAPACITY),
-    notes=TABLE2_STATEMENT.notes,
-    method=TABLE2_STATEMENT.method,
-    assumptions=TABLE2_STATEMENT.assumptions,
     single_run=True,
     default_runs=RUNS,
 )
 
-TABLE3 = Study(
-    id="yeom-table3",
+TABLE3 = THIS.study(
+    "table3",
     title="Measures over flows of different round-trip times",
     source=f"{PAPER}, Table 3",
     summary="yeom-table2's runs: error, utilization, fairness, differentiation, reservation success",
     cells=CELLS,
     scenario=build,
     samples=table3_samples,
-    published=[*TABLE2_STATEMENT.values, *TABLE3_STATEMENT.values],
-    claims=claims(
-        TABLE3_STATEMENT.claims,
-        {
-            "no-clear-advantage": {"": no_advantage, "by the error alone": no_least_error},
-            "more-succeed-than-rio": more_succeed((INVERSE, THREE_DROP, TWO_WINDOWS), tuple(CAPACITY)),
-            "better-differentiation-than-rio": {
-                "": leads(
-                    "differentiation",
-                    (INVERSE, THREE_DROP, TWO_WINDOWS),
-                    (RIO,),
-                    tuple(CAPACITY),
-                    "Differentiation",
-                ),
-                "as mostly printed": leads(
-                    "differentiation_by_rtt",
-                    (INVERSE, THREE_DROP, TWO_WINDOWS),
-                    (RIO,),
-                    tuple(CAPACITY),
-                    "Differentiation",
-                ),
-            },
-            "more-succeed-75": more_succeed((INVERSE, THREE_DROP), (75,)),
-            "better-differentiation-75": leads(
-                "differentiation", (INVERSE, THREE_DROP), (RIO,), (75,), "Differentiation"
-            ),
-            "error-larger-at-25": larger_at_25,
-            "three-drop-least-error-at-75": least("rmse", THREE_DROP, 75),
-            "two-windows-least-error-at-25": least("rmse", TWO_WINDOWS, 25),
-            "three-drop-fairer-at-75": _fairer(THREE_DROP, 75),
-            "two-windows-fairer-at-25": _fairer(TWO_WINDOWS, 25),
-            "three-drop-and-inverse-succeed": {
-                "": succeed(0.99),
-                "99.5 %": succeed(0.995),
-                "98 %": succeed(0.98),
-                "95 %": succeed(0.95),
-            },
-            "reservations-mostly-met": {"": mostly_met(0.5), "three quarters": mostly_met(0.75)},
-            "inverse-differentiates-best": {
-                "": leads("differentiation", (INVERSE,), COMPARED, tuple(CAPACITY), "Differentiation"),
-                "as mostly printed": leads(
-                    "differentiation_by_rtt", (INVERSE,), COMPARED, tuple(CAPACITY), "Differentiation"
-                ),
-            },
-            "two-windows-loses-utilization": least("utilization", TWO_WINDOWS, 75, 25),
+    published=[*TABLE2.published, *THIS.item("table3").values],
+    judges={
+        "no-clear-advantage": {
+            "": by.no_advantage("rmse", "utilization"),
+            "by the error alone": by.no_advantage("rmse"),
         },
-    ),
+        "more-succeed-than-rio": by.more_succeed((INVERSE, THREE_DROP, TWO_WINDOWS), tuple(CAPACITY)),
+        "better-differentiation-than-rio": {
+            "": by.leads(
+                "differentiation",
+                (INVERSE, THREE_DROP, TWO_WINDOWS),
+                (RIO,),
+                tuple(CAPACITY),
+                "Differentiation",
+            ),
+            "as mostly printed": by.leads(
+                "differentiation_by_rtt",
+                (INVERSE, THREE_DROP, TWO_WINDOWS),
+                (RIO,),
+                tuple(CAPACITY),
+                "Differentiation",
+            ),
+        },
+        "more-succeed-75": by.more_succeed((INVERSE, THREE_DROP), (75,)),
+        "better-differentiation-75": by.leads(
+            "differentiation", (INVERSE, THREE_DROP), (RIO,), (75,), "Differentiation"
+        ),
+        "error-larger-at-25": by.larger_at_25(),
+        "three-drop-least-error-at-75": by.least("rmse", THREE_DROP, 75),
+        "two-windows-least-error-at-25": by.least("rmse", TWO_WINDOWS, 25),
+        "three-drop-fairer-at-75": _fairer(THREE_DROP, 75),
+        "two-windows-fairer-at-25": _fairer(TWO_WINDOWS, 25),
+        "three-drop-and-inverse-succeed": {
+            "": by.succeed(0.99),
+            "99.5 %": by.succeed(0.995),
+            "98 %": by.succeed(0.98),
+            "95 %": by.succeed(0.95),
+        },
+        "reservations-mostly-met": {"": by.mostly_met(0.5), "three quarters": by.mostly_met(0.75)},
+        "inverse-differentiates-best": {
+            "": by.leads("differentiation", (INVERSE,), COMPARED, tuple(CAPACITY), "Differentiation"),
+            "as mostly printed": by.leads(
+                "differentiation_by_rtt", (INVERSE,), COMPARED, tuple(CAPACITY), "Differentiation"
+            ),
+        },
+        "two-windows-loses-utilization": by.least("utilization", TWO_WINDOWS, 75, 25),
+    },
     tables=(
         *(
             Table(
@@ -218,9 +201,6 @@ TABLE3 = Study(
             facet=LEVELS,
         ),
     ),
-    notes=TABLE3_STATEMENT.notes,
-    method=TABLE3_STATEMENT.method,
-    assumptions=TABLE3_STATEMENT.assumptions,
     single_run=True,
     default_runs=RUNS,
 )

@@ -13,8 +13,6 @@ from perhop.measures.fairness import rmse
 from perhop.show.declared import Axis, Plot, Reference, Row, Table
 from perhop.statistics.judging import Judgement, above, all_of, at_most, judge
 from perhop.studies.evidence import Published
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
 from perhop.studies.yeom import ten_flows
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
@@ -26,10 +24,10 @@ from perhop.studies.yeom.common import (
     RIO,
     SCHEMES,
     SETTING,
+    THIS,
     TWO_WINDOWS,
     Setting,
     cell,
-    stated,
 )
 
 if TYPE_CHECKING:
@@ -82,8 +80,6 @@ UNDOING = ("two-windows' marker probabilistic", "two-windows' marker window 1 s"
 OTHER_MARKERS = (QUICK, SLOW, DETERMINISTIC, FOUR_THIRDS)
 """Changes that take RIO away from them."""
 
-STATEMENT = stated("sensitivity")
-
 
 def representative(change: str, scheme: str) -> str:
     """The first change under which a scheme's runs are the same as under the named one."""
@@ -121,7 +117,7 @@ def published() -> list[Published]:
     return [
         Published({"change": change, **value.factors}, value.metric, value.value)
         for change in CHANGES
-        for value in ten_flows.STATEMENT.values
+        for value in THIS.item("table1").values
         if representative(change, str(value.factors["scheme"])) == change
     ]
 
@@ -181,8 +177,8 @@ def _distances(scheme: str, found: Mapping[str, Estimate]) -> str:
 
 CHANGED = Axis("change", "Change", {change: change for change in CHANGES})
 
-SENSITIVITY = Study(
-    id="yeom-sensitivity",
+SENSITIVITY = THIS.study(
+    "sensitivity",
     title="What Table 1's rates hang on",
     source=f"{PAPER}: settings that it leaves open",
     summary="Table 1 again with one choice changed at a time: marker, packets, RED, TCP",
@@ -196,14 +192,11 @@ SENSITIVITY = Study(
     scenario=build,
     samples=samples,
     published=published(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "two-windows-needs-its-marker": two_windows_needs_its_marker,
-            "marker-moves-rio": marker_moves_rio,
-            "packets-move-inverse": packets_move_inverse,
-        },
-    ),
+    judges={
+        "two-windows-needs-its-marker": two_windows_needs_its_marker,
+        "marker-moves-rio": marker_moves_rio,
+        "packets-move-inverse": packets_move_inverse,
+    },
     tables=(
         Table(
             "Fifteen published rates of a scheme: root-mean-square difference to our means, Mbit/s",
@@ -230,9 +223,6 @@ SENSITIVITY = Study(
             references=(Reference("limit", "change", dict.fromkeys(CHANGES, LIMIT)),),
         ),
     ),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     summaries=gaps,
     extra=True,
     default_runs=RUNS,

@@ -16,8 +16,7 @@ from perhop.measures.fairness import rmse
 from perhop.show.declared import Axis, Row, Table
 from perhop.statistics.judging import Judgement, above, all_of, at_most, below, fact, judge
 from perhop.studies.evidence import Published, Sample
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.judges import failing
 from perhop.studies.yeom import rtt, ten_flows, udp
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
@@ -30,14 +29,12 @@ from perhop.studies.yeom.common import (
     SCHEME_NAMES,
     SCHEMES,
     SETTING,
+    THIS,
     THREE_DROP,
     TWO_WINDOWS,
     Setting,
-    by_scheme,
     cell,
     distance,
-    failing,
-    stated,
 )
 
 if TYPE_CHECKING:
@@ -95,8 +92,6 @@ READINGS: Mapping[str, Setting] = {
 }
 CANDIDATES = {**SEARCHED, **READINGS}
 
-STATEMENT = stated("setting")
-
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -127,7 +122,7 @@ ITEMS: Mapping[str, Item] = {
         [cell(scheme, percent) for percent in ten_flows.CAPACITY for scheme in ALL_SCHEMES],
         lambda setting, of: ten_flows.network(setting, str(of["scheme"]), int(of["subscription_percent"])),
         ten_flows.samples,
-        _rates(ten_flows.STATEMENT.values, {}),
+        _rates(THIS.item("table1").values, {}),
     ),
     **{
         f"table2-{percent}": Item(
@@ -135,7 +130,7 @@ ITEMS: Mapping[str, Item] = {
             [cell(scheme, percent) for scheme in COMPARED],
             lambda setting, of: rtt.network(setting, str(of["scheme"]), int(of["subscription_percent"])),
             rtt.table2_samples,
-            _rates(rtt.TABLE2_STATEMENT.values, {"subscription_percent": percent}),
+            _rates(THIS.item("table2").values, {"subscription_percent": percent}),
         )
         for percent in rtt.CAPACITY
     },
@@ -144,7 +139,7 @@ ITEMS: Mapping[str, Item] = {
         [{"scheme": scheme, "udp_profile_mbps": udp.PROFILE} for scheme in COMPARED],
         lambda setting, of: udp.fig10_network(setting, str(of["scheme"])),
         udp.fig10_samples,
-        _rates(udp.FIG10_STATEMENT.values, {}),
+        _rates(THIS.item("fig10").values, {}),
     ),
 }
 ALL = "all"
@@ -283,6 +278,10 @@ def gap_estimate(
     return distance(evidence, [(measured(setting, n, v.factors), v.value) for n, v in values], others)
 
 
+def _listed(found: Mapping[str, Estimate]) -> str:
+    return ", ".join(f"{SCHEME_NAMES[scheme]} {one.text()}" for scheme, one in found.items())
+
+
 def in_use(evidence: Evidence) -> Judgement:
     """The setting in use, and by how many others Table 1 is met, too."""
     found = {scheme: gap_estimate(evidence, IN_USE, "table1", scheme) for scheme in ALL_SCHEMES}
@@ -299,7 +298,7 @@ def in_use(evidence: Evidence) -> Judgement:
     others = "; ".join(f"{n} {gap(evidence, n):.3f}" for n in SEARCHED if within(evidence, n))
     return judge(
         all_of(*checks),
-        f"Difference to Table 1's rates, Mbit/s: {by_scheme(found)}; Figure 10's source under two-windows "
+        f"Difference to Table 1's rates, Mbit/s: {_listed(found)}; Figure 10's source under two-windows "
         f"− RIO: {contained.text(sign=True)}. Of {len(SEARCHED)} settings these are within {LIMIT} in all "
         f"five schemes by the means, with the difference to all printed rates: {others or 'none'}.",
     )
@@ -338,8 +337,8 @@ def splits(evidence: Evidence) -> Judgement:
 CHOICES = Axis("setting", "Setting", {name: name for name in CANDIDATES})
 PRINTED = Axis("item", "Printed in", {ALL: "all", **{key: item.name for key, item in ITEMS.items()}})
 
-SETTINGS = Study(
-    id="yeom-setting",
+SETTINGS = THIS.study(
+    "setting",
     title="Which setting the printed rates speak for",
     source=f"{PAPER}: Tables 1 and 2, Figure 10",
     summary="all rates that the paper prints, under clocks, windows, markers and splits",
@@ -347,14 +346,11 @@ SETTINGS = Study(
     scenario=build,
     samples=samples,
     published=published(),
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "in-use": in_use,
-            "costs-little-elsewhere": costs,
-            "other-splits": splits,
-        },
-    ),
+    judges={
+        "in-use": in_use,
+        "costs-little-elsewhere": costs,
+        "other-splits": splits,
+    },
     tables=(
         Table(
             "Printed rates: root-mean-square difference to our means, Mbit/s",
@@ -387,9 +383,6 @@ SETTINGS = Study(
         ),
     ),
     plots=(),
-    notes=STATEMENT.notes,
-    method=STATEMENT.method,
-    assumptions=STATEMENT.assumptions,
     summaries=gaps,
     extra=True,
     default_runs=RUNS,

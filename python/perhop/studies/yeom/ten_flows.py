@@ -24,7 +24,6 @@ from perhop.studies.yeom.common import (
     class_targets,
     distance,
     mean_mbps,
-    stated,
     total_mbps,
 )
 
@@ -45,9 +44,6 @@ NEARLY = 0.9
 """The share of a rate that counts as nearly that rate, or within its reach."""
 TOLERANCE = 0.01
 """The share of a reservation within which a rate counts as the reservation."""
-
-STATEMENT = stated("table1")
-FIG3_STATEMENT = stated("fig3")
 
 
 def entry(scheme: str, percent: int, profile: float) -> dict[str, Any]:

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.measures.fairness import targets, utilization
 from perhop.show.declared import Axis, Plot, Reference, Table
-from perhop.statistics.judging import Judgement, above, all_of, any_of, at_least, below, judge, near
-from perhop.studies.evidence import Evidence, Sample
-from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.statistics.judging import above, any_of, at_least, below, near
+from perhop.studies.evidence import Sample
+from perhop.studies.judges import (
+    difference,
+    differences,
+    grouped,
+    less_means,
+    level,
+    levels,
+    of_runs,
+    of_statements,
+)
 from perhop.studies.yeom.common import (
     COMPARED,
     INVERSE,
@@ -20,25 +28,23 @@ from perhop.studies.yeom.common import (
     SCHEME_NAMES,
     SCHEMES,
     SETTING,
+    THIS,
     THREE_DROP,
     TWO_WINDOWS,
     Setting,
     by_scheme,
-    combined,
-    each_above,
-    each_below,
-    failing,
+    changes,
     mean_mbps,
-    stated,
     sum_mbps,
     total_mbps,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
+    from perhop.studies.judges import Judge, Numbers
 
 RESERVED, BEST_EFFORT, UDP = "reserved", "best-effort", "udp"
 FLOWS = 10
@@ -57,9 +63,6 @@ FIG10_TARGETS = {
 }
 """By the reservation of Figure 10's source: the targets of the TCP flows, then its own."""
 FIG10_TARGET = FIG10_TARGETS[PROFILE][0]
-
-FIG9_STATEMENT = stated("fig9")
-FIG10_STATEMENT = stated("fig10")
 
 
 # ---------------------------------------------------------------- Figure 9
@@ -91,190 +94,152 @@ def at(scheme: str, sending: int, name: str) -> dict[str, Any]:
     return {"scheme": scheme, "udp_mbps": sending, "class": name}
 
 
-def udp_rises(evidence: Evidence) -> Judgement:
-    """Every step of the sending rate, as long as the source gets less than 10 Mbit/s."""
-    checks = {}
-    for s in COMPARED:
-        for before, after in itertools.pairwise(SENDING[1:]):
-            step = evidence.difference("throughput", at(s, after, UDP), at(s, before, UDP))
-            there = evidence.estimate("throughput", at(s, before, UDP))
-            checks[f"{SCHEME_NAMES[s]} to {after}"] = any_of(above(step), at_least(there, CONTAINED))
-    text = "; ".join(
-        f"{SCHEME_NAMES[s]} "
-        + ", ".join(f"{evidence.mean('throughput', at(s, r, UDP)):.1f}" for r in SENDING[1:])
+def in_steps(schemes: Iterable[str], sending: Iterable[int], name: str) -> Numbers:
+    """The rate of a class by what the source sends: `RIO 3.9, 7.4, …; inverse-rate …`."""
+    found = {SCHEME_NAMES[s]: levels("throughput", {r: at(s, r, name) for r in sending}) for s in schemes}
+    return grouped({s: one.reads("{value}") for s, one in found.items()}, "{name} {all}")
+
+
+def udp_rises() -> Judge:
+    """Judge every step of the sending rate, as long as the source gets less than 10 Mbit/s."""
+    steps = {
+        f"{SCHEME_NAMES[s]} to {after}": of_statements(
+            {
+                "more": difference("throughput", at(s, after, UDP), at(s, before, UDP)).all(above),
+                "contained": level("throughput", at(s, before, UDP)).all(at_least, CONTAINED),
+            },
+            any_of,
+        )
         for s in COMPARED
-    )
-    listed = ", ".join(f"{r}" for r in SENDING[1:])
-    return judge(all_of(*checks.values()), f"Sending {listed} it gets, Mbit/s: {text} ({failing(checks)}).")
-
-
-def contained(tolerance: float) -> Callable[[Evidence], Judgement]:
-    """A claim that the source gets 10 Mbit/s where it sends 20, within a share of it."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {s: evidence.estimate("throughput", at(s, SENDING[-1], UDP)) for s in COMPARED}
-        checks = [near(e, CONTAINED, tolerance * CONTAINED) for e in found.values()]
-        return judge(all_of(*checks), f"Sending {SENDING[-1]} Mbit/s it gets {by_scheme(found, 2)}.")
-
-    return judged
-
-
-def loses(*schemes: str, reservation: bool) -> Callable[[Evidence], Judgement]:
-    """A claim that reserved flows get less at 20 Mbit/s than undisturbed, or also than their reservation."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {s: evidence.estimate("throughput", at(s, SENDING[-1], RESERVED)) for s in schemes}
-        changes = {
-            s: evidence.difference("throughput", at(s, SENDING[-1], RESERVED), at(s, SENDING[0], RESERVED))
-            for s in schemes
-        }
-        checks = [below(e) for e in changes.values()]
-        if reservation:
-            checks += [below(e, PROFILE) for e in found.values()]
-        return judge(
-            all_of(*checks),
-            f"Reserved TCP flow at {SENDING[-1]} Mbit/s, Mbit/s: {by_scheme(found)}; against no such source: "
-            f"{by_scheme(changes, sign=True)}.",
-        )
-
-    return judged
-
-
-def protect(share: float) -> Callable[[Evidence], Judgement]:
-    """A claim that reserved flows get that share of their rate at every sending rate, in two schemes."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            (s, sending): evidence.estimate("throughput", at(s, sending, RESERVED))
-            for s in (INVERSE, THREE_DROP)
-            for sending in SENDING
-        }
-        lowest = {
-            s: min((found[s, sending] for sending in SENDING), key=lambda e: e.mean)
-            for s in (INVERSE, THREE_DROP)
-        }
-        checks = [at_least(e, share * PROFILE) for e in found.values()]
-        others = {
-            s: evidence.estimate("throughput", at(s, SENDING[-1], RESERVED)) for s in (RIO, TWO_WINDOWS)
-        }
-        return judge(
-            all_of(*checks),
-            f"Lowest rate of a reserved TCP flow, Mbit/s: {by_scheme(lowest)} (at {SENDING[-1]} Mbit/s "
-            f"{by_scheme(others)}).",
-        )
-
-    return judged
-
-
-def protect_better(*sending: int) -> Callable[[Evidence], Judgement]:
-    """A claim that reserved flows get more than under RIO, in the mean over these sending rates."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {
-            s: combined(
-                evidence,
-                lambda *rates: (sum(rates[: len(sending)]) - sum(rates[len(sending) :])) / len(sending),
-                *(("throughput", at(of, rate, RESERVED)) for of in (s, RIO) for rate in sending),
-            )
-            for s in COMPARED
-            if s != RIO
-        }
-        return each_above(found, f"Reserved TCP flow, scheme − RIO, Mbit/s: {by_scheme(found, sign=True)}.")
-
-    return judged
-
-
-def squeezed(last: int) -> Callable[[Evidence], Judgement]:
-    """A claim that every step up to a sending rate costs best effort under inverse-rate and three-drop."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        steps = {
-            f"{SCHEME_NAMES[s]} to {after}": below(
-                evidence.difference("throughput", at(s, after, BEST_EFFORT), at(s, before, BEST_EFFORT))
-            )
-            for s in (INVERSE, THREE_DROP)
-            for before, after in itertools.pairwise(SENDING)
-            if after <= last
-        }
-        text = "; ".join(
-            f"{SCHEME_NAMES[s]} "
-            + ", ".join(f"{evidence.mean('throughput', at(s, rate, BEST_EFFORT)):.4f}" for rate in SENDING)
-            for s in (INVERSE, THREE_DROP)
-        )
-        listed = ", ".join(f"{rate}" for rate in SENDING)
-        return judge(
-            all_of(*steps.values()),
-            f"Best-effort flow at {listed} Mbit/s: {text} Mbit/s ({failing(steps)}).",
-        )
-
-    return judged
-
-
-def differentiate(evidence: Evidence) -> Judgement:
-    """The lead of reserved over best-effort flows, at 20 Mbit/s, against RIO's and two-windows'."""
-    last = SENDING[-1]
-    leads = {
-        s: evidence.difference("throughput", at(s, last, RESERVED), at(s, last, BEST_EFFORT))
-        for s in COMPARED
+        for before, after in itertools.pairwise(SENDING[1:])
     }
+    return of_statements(steps).said(
+        f"Sending {', '.join(map(str, SENDING[1:]))} it gets, Mbit/s: {{rates:.1f}} ({{failing}}).",
+        rates=in_steps(COMPARED, SENDING[1:], UDP),
+    )
+
+
+def contained(tolerance: float) -> Judge:
+    """Judge whether the source gets 10 Mbit/s where it sends 20, within a share of it."""
+    found = by_scheme("throughput", {s: at(s, SENDING[-1], UDP) for s in COMPARED})
+    return found.all(near, CONTAINED, tolerance * CONTAINED).said(
+        f"Sending {SENDING[-1]} Mbit/s it gets {{:.2}}."
+    )
+
+
+def loses(*schemes: str, reservation: bool) -> Judge:
+    """Judge whether reserved flows get less at 20 Mbit/s than undisturbed, or also than their reservation."""
+    found = by_scheme("throughput", {s: at(s, SENDING[-1], RESERVED) for s in schemes})
+    less = changes({s: (at(s, SENDING[-1], RESERVED), at(s, SENDING[0], RESERVED)) for s in schemes})
+    statement = less.all(below) & found.all(below, PROFILE) if reservation else less.all(below)
+    return statement.said(
+        f"Reserved TCP flow at {SENDING[-1]} Mbit/s, Mbit/s: {{rates}}; against no such source: {{less:+}}.",
+        rates=found,
+        less=less,
+    )
+
+
+def protect(share: float) -> Judge:
+    """Judge whether reserved flows get that share of their rate at every sending rate, in two schemes."""
     found = {
-        (s, other): combined(
-            evidence,
+        SCHEME_NAMES[s]: levels("throughput", {r: at(s, r, RESERVED) for r in SENDING})
+        for s in (INVERSE, THREE_DROP)
+    }
+    lowest = {name: rates.lowest().reads("{value}") for name, rates in found.items()}
+    return (
+        grouped(found)
+        .all(at_least, share * PROFILE)
+        .said(
+            f"Lowest rate of a reserved TCP flow, Mbit/s: {{lowest}} (at {SENDING[-1]} Mbit/s {{others}}).",
+            lowest=grouped(lowest, "{name} {all}", ", "),
+            others=by_scheme("throughput", {s: at(s, SENDING[-1], RESERVED) for s in (RIO, TWO_WINDOWS)}),
+        )
+    )
+
+
+def protect_better(*sending: int) -> Judge:
+    """Judge whether reserved flows get more than under RIO, in the mean over these sending rates."""
+    means = {
+        SCHEME_NAMES[s]: (
+            less_means,
+            *(("throughput", at(of, r, RESERVED)) for of in (s, RIO) for r in sending),
+        )
+        for s in COMPARED
+        if s != RIO
+    }
+    return of_runs(means).all(above).said("Reserved TCP flow, scheme − RIO, Mbit/s: {:+}.")
+
+
+def squeezed(last: int) -> Judge:
+    """Judge whether every step up to a sending rate costs best effort under inverse-rate and three-drop."""
+    steps = {
+        f"{SCHEME_NAMES[s]} to {after}": (at(s, after, BEST_EFFORT), at(s, before, BEST_EFFORT))
+        for s in (INVERSE, THREE_DROP)
+        for before, after in itertools.pairwise(SENDING)
+        if after <= last
+    }
+    return (
+        differences("throughput", steps)
+        .all(below)
+        .said(
+            f"Best-effort flow at {', '.join(map(str, SENDING))} Mbit/s: {{rates:.4f}} Mbit/s ({{failing}}).",
+            rates=in_steps((INVERSE, THREE_DROP), SENDING, BEST_EFFORT),
+        )
+    )
+
+
+def differentiate() -> Judge:
+    """Judge the lead of reserved over best-effort flows, at 20 Mbit/s, against RIO's and two-windows'."""
+    last = SENDING[-1]
+    pairs = {s: (at(s, last, RESERVED), at(s, last, BEST_EFFORT)) for s in COMPARED}
+    larger = {
+        f"{SCHEME_NAMES[s]} over {SCHEME_NAMES[o]}": (
             lambda a, b, c, d: (a - b) - (c - d),
-            ("throughput", at(s, last, RESERVED)),
-            ("throughput", at(s, last, BEST_EFFORT)),
-            ("throughput", at(other, last, RESERVED)),
-            ("throughput", at(other, last, BEST_EFFORT)),
+            *(("throughput", key) for key in (*pairs[s], *pairs[o])),
         )
         for s in (INVERSE, THREE_DROP)
-        for other in (RIO, TWO_WINDOWS)
+        for o in (RIO, TWO_WINDOWS)
     }
-    text = "; ".join(
-        f"{SCHEME_NAMES[s]} over {SCHEME_NAMES[o]} {e.text(sign=True)}" for (s, o), e in found.items()
-    )
-    return each_above(
-        found, f"Reserved − best-effort flow, Mbit/s: {by_scheme(leads, sign=True)}; larger by: {text}."
+    found = of_runs(larger).reads("{name} {value}", "; ")
+    return found.all(above).said(
+        "Reserved − best-effort flow, Mbit/s: {leads:+}; larger by: {:+}.", leads=changes(pairs)
     )
 
 
 SENT = Axis("udp_mbps", "Sending rate, Mbit/s")
 FIG9_CLASSES = Axis("class", "Class", {RESERVED: "reserved TCP", BEST_EFFORT: "best-effort TCP", UDP: "UDP"})
 
-FIG9 = Study(
-    id="yeom-fig9",
+FIG9 = THIS.study(
+    "fig9",
     title="A non-responsive source without a reservation",
     source=f"{PAPER}, Figure 9",
     summary="10 TCP flows of 1 Mbit/s, 10 best-effort ones and a UDP source of 0 to 20 Mbit/s on 20 Mbit/s",
     cells=[{"scheme": scheme, "udp_mbps": sending} for scheme in COMPARED for sending in SENDING],
     scenario=fig9_build,
     samples=fig9_samples,
-    published=FIG9_STATEMENT.values,
-    claims=claims(
-        FIG9_STATEMENT.claims,
-        {
-            "udp-rises": udp_rises,
-            "udp-contained": {
-                "": contained(0.2),
-                "within a tenth": contained(0.1),
-                "within two fifths": contained(0.4),
-            },
-            "rio-loses": loses(RIO, reservation=True),
-            "rio-and-two-windows-affected": loses(RIO, TWO_WINDOWS, reservation=False),
-            "inverse-and-three-drop-protect": {
-                "": protect(0.95),
-                "97.5 %": protect(0.975),
-                "90 %": protect(0.9),
-            },
-            "better-than-rio": {
-                "": protect_better(SENDING[-1]),
-                "at 16 Mbit/s": protect_better(16),
-                "mean over sending rates": protect_better(*SENDING[1:]),
-            },
-            "best-effort-squeezed": squeezed(SENDING[-1]),
-            "better-differentiation": differentiate,
-            "best-effort-squeezed-to-12": squeezed(12),
+    judges={
+        "udp-rises": udp_rises(),
+        "udp-contained": {
+            "": contained(0.2),
+            "within a tenth": contained(0.1),
+            "within two fifths": contained(0.4),
         },
-    ),
+        "rio-loses": loses(RIO, reservation=True),
+        "rio-and-two-windows-affected": loses(RIO, TWO_WINDOWS, reservation=False),
+        "inverse-and-three-drop-protect": {
+            "": protect(0.95),
+            "97.5 %": protect(0.975),
+            "90 %": protect(0.9),
+        },
+        "better-than-rio": {
+            "": protect_better(SENDING[-1]),
+            "at 16 Mbit/s": protect_better(16),
+            "mean over sending rates": protect_better(*SENDING[1:]),
+        },
+        "best-effort-squeezed": squeezed(SENDING[-1]),
+        "better-differentiation": differentiate(),
+        "best-effort-squeezed-to-12": squeezed(12),
+    },
     tables=tuple(
         Table(title, {"throughput": ""}, SENT, (SCHEMES,), where={"class": name})
         for name, title in (
@@ -296,9 +261,6 @@ FIG9 = Study(
             references=(Reference("reserved", "scheme", dict.fromkeys(COMPARED, FLOWS * PROFILE)),),
         ),
     ),
-    notes=FIG9_STATEMENT.notes,
-    method=FIG9_STATEMENT.method,
-    assumptions=FIG9_STATEMENT.assumptions,
     default_runs=RUNS[9],
 )
 
@@ -336,96 +298,89 @@ def of(scheme: str, name: str = UDP, profile: float = PROFILE) -> dict[str, Any]
     return {"scheme": scheme, "class": name, "udp_profile_mbps": profile}
 
 
-def udp_gains(evidence: Evidence) -> Judgement:
-    """UDP − TCP."""
-    found = {s: evidence.difference("throughput", of(s), of(s, RESERVED)) for s in COMPARED}
-    return each_above(found, f"UDP − TCP flow, Mbit/s: {by_scheme(found, sign=True)}.")
+def udp_gains() -> Judge:
+    """Judge whether the UDP source gets more than a TCP flow."""
+    return (
+        changes({s: (of(s), of(s, RESERVED)) for s in COMPARED})
+        .all(above)
+        .said("UDP − TCP flow, Mbit/s: {:+}.")
+    )
 
 
-def tcp_loses(wanted: float) -> Callable[[Evidence], Judgement]:
-    """A claim that TCP flows get less than that."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = {s: evidence.estimate("throughput", of(s, RESERVED)) for s in COMPARED}
-        checks = [below(e, wanted) for e in found.values()]
-        return judge(all_of(*checks), f"TCP flow, Mbit/s, of {wanted:.2f}: {by_scheme(found)}.")
-
-    return judged
+def tcp_loses(wanted: float) -> Judge:
+    """Judge whether TCP flows get less than that."""
+    found = by_scheme("throughput", {s: of(s, RESERVED) for s in COMPARED})
+    return found.all(below, wanted).said(f"TCP flow, Mbit/s, of {wanted:.2f}: {{}}.")
 
 
-def contained_better(evidence: Evidence) -> Judgement:
-    """Scheme − RIO."""
-    found = {s: evidence.difference("throughput", of(s), of(RIO)) for s in COMPARED if s != RIO}
-    base = evidence.estimate("throughput", of(RIO)).text()
-    return each_below(found, f"UDP, RIO {base} Mbit/s; scheme − RIO: {by_scheme(found, sign=True)}.")
+def contained_better() -> Judge:
+    """Judge whether the source gets less than under RIO."""
+    found = changes({s: (of(s), of(RIO)) for s in COMPARED if s != RIO})
+    return found.all(below).said(
+        "UDP, RIO {rio} Mbit/s; scheme − RIO: {:+}.", rio=level("throughput", of(RIO))
+    )
 
 
-def much_better(times: float) -> Callable[[Evidence], Judgement]:
-    """A claim that three-drop leads the next scheme by so many times what the others differ by."""
-    others = [s for s in COMPARED if s != THREE_DROP]
+def much_better(times: float) -> Judge:
+    """Judge whether three-drop leads the next scheme by so many times what the others differ by."""
 
     def lead(ours: float, *theirs: float) -> float:
         return min(theirs) - ours - times * (max(theirs) - min(theirs))
 
-    def judged(evidence: Evidence) -> Judgement:
-        found = combined(evidence, lead, *(("throughput", of(s)) for s in (THREE_DROP, *others)))
-        rates = {s: evidence.estimate("throughput", of(s)) for s in COMPARED}
-        less = "the others' spread" if times == 1 else f"{times:g} times the others' spread"
-        return judge(
-            above(found),
-            f"UDP, Mbit/s: {by_scheme(rates)}; three-drop's lead less {less}: {found.text(sign=True)}.",
+    rates = [("throughput", of(s)) for s in (THREE_DROP, *(s for s in COMPARED if s != THREE_DROP))]
+    less = "the others' spread" if times == 1 else f"{times:g} times the others' spread"
+    return (
+        of_runs({"": (lead, *rates)})
+        .reads("{value}")
+        .all(above)
+        .said(
+            f"UDP, Mbit/s: {{rates}}; three-drop's lead less {less}: {{:+}}.",
+            rates=by_scheme("throughput", {s: of(s) for s in COMPARED}),
         )
-
-    return judged
-
-
-def worse_with_reservation(evidence: Evidence) -> Judgement:
-    """What a TCP flow gets, with and without a reservation of the source."""
-    rates = {s: evidence.difference("throughput", of(s, RESERVED), of(s, RESERVED, 0.0)) for s in COMPARED}
-    return each_below(rates, f"TCP flow, with − without, Mbit/s: {by_scheme(rates, sign=True)}.")
+    )
 
 
-def further_from_target(evidence: Evidence) -> Judgement:
-    """The share of its target that a TCP flow misses, with and without a reservation of the source."""
-    wanted = {profile: FIG10_TARGETS[profile][0] for profile in (PROFILE, 0.0)}
-    found = {
-        s: combined(
-            evidence,
-            lambda with_it, without: (
-                (wanted[PROFILE] - with_it) / wanted[PROFILE] - (wanted[0.0] - without) / wanted[0.0]
-            ),
+def worse_with_reservation() -> Judge:
+    """Judge what a TCP flow gets, with and without a reservation of the source."""
+    found = changes({s: (of(s, RESERVED), of(s, RESERVED, 0.0)) for s in COMPARED})
+    return found.all(below).said("TCP flow, with − without, Mbit/s: {:+}.")
+
+
+def further_from_target() -> Judge:
+    """Judge the share of its target that a TCP flow misses, with and without a reservation of the source."""
+    wanted, alone = (FIG10_TARGETS[profile][0] for profile in (PROFILE, 0.0))
+    missed = {
+        SCHEME_NAMES[s]: (
+            lambda with_it, without: (wanted - with_it) / wanted - (alone - without) / alone,
             ("throughput", of(s, RESERVED)),
             ("throughput", of(s, RESERVED, 0.0)),
         )
         for s in COMPARED
     }
-    return each_above(
-        found, f"Share of its target that a TCP flow misses, with − without: {by_scheme(found, sign=True)}."
+    return (
+        of_runs(missed).all(above).said("Share of its target that a TCP flow misses, with − without: {:+}.")
     )
 
 
-def mostly_out_out(least: float) -> Callable[[Evidence], Judgement]:
-    """A claim on the UDP source's packets above its reservation, under three-drop."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        found = evidence.estimate("udp_out_out_share", {"scheme": THREE_DROP, "udp_profile_mbps": PROFILE})
-        return judge(above(found, least), f"Share of OUT-OUT among the source's OUT packets: {found.text()}.")
-
-    return judged
+def mostly_out_out(least: float) -> Judge:
+    """Judge the UDP source's packets above its reservation, under three-drop."""
+    found = level("udp_out_out_share", {"scheme": THREE_DROP, "udp_profile_mbps": PROFILE})
+    return found.all(above, least).said("Share of OUT-OUT among the source's OUT packets: {}.")
 
 
-def order(evidence: Evidence) -> Judgement:
-    """Three-drop below two-windows below RIO."""
-    steps = [
-        evidence.difference("throughput", of(lower), of(higher))
-        for lower, higher in ((THREE_DROP, TWO_WINDOWS), (TWO_WINDOWS, RIO))
-    ]
-    found = {s: evidence.estimate("throughput", of(s)) for s in (THREE_DROP, TWO_WINDOWS, RIO)}
-    return judge(all_of(*(below(e) for e in steps)), f"UDP, Mbit/s: {by_scheme(found)}.")
+def order() -> Judge:
+    """Judge whether three-drop is below two-windows, and that below RIO."""
+    order = (THREE_DROP, TWO_WINDOWS, RIO)
+    steps = {s: (of(s), of(higher)) for s, higher in itertools.pairwise(order)}
+    return (
+        changes(steps)
+        .all(below)
+        .said("UDP, Mbit/s: {rates}.", rates=by_scheme("throughput", {s: of(s) for s in order}))
+    )
 
 
-FIG10 = Study(
-    id="yeom-fig10",
+FIG10 = THIS.study(
+    "fig10",
     title="A non-responsive source with a reservation",
     source=f"{PAPER}, Figure 10",
     summary="10 TCP flows and a UDP source of 6 Mbit/s, each with 1 Mbit/s reserved, on 12 Mbit/s",
@@ -434,29 +389,25 @@ FIG10 = Study(
     ],
     scenario=fig10_build,
     samples=fig10_samples,
-    published=FIG10_STATEMENT.values,
-    claims=claims(
-        FIG10_STATEMENT.claims,
-        {
-            "udp-gains": udp_gains,
-            "tcp-loses": {
-                "": tcp_loses(FIG10_TARGET),
-                "less than the reservation": tcp_loses(PROFILE),
-            },
-            "contained-better-than-rio": contained_better,
-            "three-drop-much-better": {
-                "": much_better(1),
-                "half the others' spread": much_better(0.5),
-                "twice the others' spread": much_better(2),
-            },
-            "worse-with-reservation": {
-                "what a TCP flow gets": worse_with_reservation,
-                "what a TCP flow misses of its target": further_from_target,
-            },
-            "udp-mostly-out-out": {"": mostly_out_out(0.5), "three quarters": mostly_out_out(0.75)},
-            "order": order,
+    judges={
+        "udp-gains": udp_gains(),
+        "tcp-loses": {
+            "": tcp_loses(FIG10_TARGET),
+            "less than the reservation": tcp_loses(PROFILE),
         },
-    ),
+        "contained-better-than-rio": contained_better(),
+        "three-drop-much-better": {
+            "": much_better(1),
+            "half the others' spread": much_better(0.5),
+            "twice the others' spread": much_better(2),
+        },
+        "worse-with-reservation": {
+            "what a TCP flow gets": worse_with_reservation(),
+            "what a TCP flow misses of its target": further_from_target(),
+        },
+        "udp-mostly-out-out": {"": mostly_out_out(0.5), "three quarters": mostly_out_out(0.75)},
+        "order": order(),
+    },
     tables=(
         Table(
             f"Rate of the UDP source and of a TCP flow, Mbit/s (target of each {FIG10_TARGET:.2f})",
@@ -487,9 +438,6 @@ FIG10 = Study(
             references=(Reference("target", "scheme", dict.fromkeys(COMPARED, FIG10_TARGET)),),
         ),
     ),
-    notes=FIG10_STATEMENT.notes,
-    method=FIG10_STATEMENT.method,
-    assumptions=FIG10_STATEMENT.assumptions,
     single_run=True,
     default_runs=RUNS[10],
 )
