@@ -75,7 +75,11 @@ def in_order(studies: Iterable[Study]) -> list[Study]:
 
 STUDIES = {
     study.id: study
-    for listed in (*(group.studies for group in (*PAPERS, *QUESTIONS)), others.STUDIES)
+    for listed in (
+        *(paper.studies for paper in PAPERS),
+        *(group.studies for group in QUESTIONS),
+        others.STUDIES,
+    )
     for study in listed
 }
 """Every study by its id, paper by paper, then those of each group of questions, then those of neither."""

@@ -1,4 +1,4 @@
-"""Samples of percentiles, and of times that the end of a run cuts off: waits, pages, transfers."""
+"""Samples of rates, of percentiles, and of times that the end of a run cuts off: waits, pages, transfers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from perhop.measures.durations import Durations
+    from perhop.measures.run import Run
     from perhop.show.declared import Factors
+
+
+MBPS = "Mbit/s"
+
+
+def mean_mbps(run: Run, name: str) -> float:
+    """Mean throughput over the flows of one entry, Mbit/s."""
+    return float(np.mean(run.of_group(name, "throughput_bps"))) / 1e6
 
 
 def waits(

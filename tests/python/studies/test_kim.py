@@ -455,7 +455,7 @@ def test_larger_windows_must_recover_later_from_class_to_class() -> None:
             for rate, time in zip(table1.COUNTS, times, strict=True)
             for entry in spread(table1.by_class(cell, rate), "recovery_p25", time)
         ]
-        return recovery.longer(Evidence(samples, [])).holds
+        return recovery.longer()(Evidence(samples, [])).holds
 
     assert judged([4.0, 2.0, 1.2, 0.8, 0.6, 0.5]) is True
     assert judged([4.0, 2.0, 1.2, 0.6, 0.8, 0.5]) is False

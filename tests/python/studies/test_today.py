@@ -12,9 +12,10 @@ from tools.papers.paper import paper_pages
 from perhop.show.declared import Axis, Bound, Plot, Row, Table
 from perhop.show.plot import caption, drawing
 from perhop.show.table import as_text, pivot
-from perhop.statistics.judging import Check, at_least, at_most
+from perhop.statistics.judging import Check, above, at_least, at_most, below
 from perhop.studies import PAPERS, STUDIES, TODAY, in_order
 from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.judges import failing, together
 from perhop.studies.page import StudyPart
 from perhop.studies.reproduction import Counts, StudyOutcome, by_paper, execute, plan
 from perhop.studies.today import common, low_delay, mixes
@@ -105,12 +106,12 @@ def test_a_bound_is_judged_in_each_cell() -> None:
 def test_pairs_are_compared_run_by_run() -> None:
     found = evidence({("a", CUBIC): [1.0, 2.0, 3.0], ("b", CUBIC): [0.9, 1.9, 2.9]})
     pair = [(("a", CUBIC), ("b", CUBIC))]
-    assert CELLS.compared("x", pair, more_in_first=True)(found).holds is True
-    assert CELLS.compared("x", pair, more_in_first=False)(found).holds is False
+    assert CELLS.compared("x", pair, above)(found).holds is True
+    assert CELLS.compared("x", pair, below)(found).holds is False
     # Twice the second is more than the first in each run.
-    assert CELLS.compared("x", pair, more_in_first=False, factor=2.0)(found).holds is None
+    assert CELLS.compared("x", pair, below, factor=2.0)(found).holds is None
     steady = evidence({("a", CUBIC): [1.0, 1.1, 0.9], ("b", CUBIC): [0.9, 1.0, 0.8]})
-    assert CELLS.compared("x", pair, more_in_first=False, factor=2.0)(steady).holds is True
+    assert CELLS.compared("x", pair, below, factor=2.0)(steady).holds is True
 
 
 def mixed(held: Mapping[tuple[str, str], float]) -> Evidence:
@@ -128,7 +129,7 @@ def mixed(held: Mapping[tuple[str, str], float]) -> Evidence:
 def test_mixes_are_counted() -> None:
     found = mixed({(CUBIC, NEWRENO): 1.0, (CUBIC, CUBIC): 1.2})
     checks = mixes.held(found, "rio")
-    assert sum(check.holds is True for check in checks.values()) == 2
+    assert sum(check.holds is True for check in checks) == 2
     assert mixes.most(("rio",), 2)(found).holds is True
     assert mixes.most(("rio",), 1)(found).holds is False
     assert mixes.holds(("rio",), [(CUBIC, CUBIC)])(found).holds is True
@@ -141,8 +142,8 @@ def test_mixes_are_counted() -> None:
 def test_several_statements_make_a_claim() -> None:
     found = evidence({("a", CUBIC): [1.0, 1.02, 0.98]})
     true, false = (CELLS.bounded("x", ("a",), (CUBIC,), at_least, bound) for bound in (0.5, 2.0))
-    assert common.together(true, true)(found).holds is True
-    assert common.together(true, false)(found).holds is False
+    assert together(true, true)(found).holds is True
+    assert together(true, false)(found).holds is False
 
 
 # ---------------------------------------------------------------- Senders and queues
@@ -266,6 +267,6 @@ def test_today_runs_by_its_name_and_not_by_default() -> None:
 
 
 def test_checks_of_judges_are_those_of_intervals() -> None:
-    assert common.failing({"a": Check(holds=False), "b": Check(None), "c": Check(holds=True)}) == (
+    assert failing({"a": Check(holds=False), "b": Check(None), "c": Check(holds=True)}, "against it") == (
         "against it: a; open: b"
     )

@@ -10,6 +10,7 @@ import numpy as np
 from perhop.show.declared import Axis
 from perhop.studies.evidence import Sample
 from perhop.studies.paper import Paper
+from perhop.studies.sampling import MBPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +23,6 @@ THIS = Paper(__package__)
 TITLE = (
     'Bouras and Sevasti, "Performance enhancement of an AF service using TCP-aware marking and dynamic WRED"'
 )
-MBPS = "Mbit/s"
 FLOWS = 10
 
 Rates = tuple[float, ...]

@@ -14,6 +14,7 @@ from perhop.studies import sampling
 from perhop.studies.evidence import Sample
 from perhop.studies.judges import differences, levels
 from perhop.studies.paper import Paper
+from perhop.studies.sampling import MBPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 THIS = Paper(__package__)
 TITLE = 'Hurley and Le Boudec, "A proposal for an Asymmetric Best-Effort service"'
-MBPS = "Mbit/s"
 RUNS = 10
 MANY_RUNS = 40
 """Runs where small differences decide, such as what a round trip that is a twentieth shorter gives green."""

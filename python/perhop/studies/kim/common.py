@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from perhop._engine import student_t_quantile
 from perhop.measures.fairness import holds_up_to
 from perhop.show.declared import Axis, Row
@@ -21,7 +19,6 @@ from perhop.studies.paper import Paper
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from perhop.measures.run import Run
     from perhop.show.declared import Factors
     from perhop.statistics.judging import Check, Judgement
     from perhop.studies.evidence import Evidence
@@ -35,7 +32,6 @@ PAPER = (
 LINUX_TCP: Mapping[str, Any] = {"tcp": "linux", "loss-detection": "duplicate-acks", "slow-start": "standard"}
 """Linux's SACK, PRR and CUBIC, with the loss detection of RFC 6675: without RACK-TLP and HyStart."""
 CAPACITY_MBPS = 20.0
-MBPS = "Mbit/s"
 ASSURED = "assured"
 BEST_EFFORT = "best-effort"
 
@@ -112,11 +108,6 @@ def corrected(found: Estimate, comparisons: int) -> Estimate:
     low = found.mean - longer * (found.mean - found.low)
     high = found.mean + longer * (found.high - found.mean)
     return Estimate(found.mean, (low, high), found.runs, found.of)
-
-
-def mean_mbps(run: Run, name: str) -> float:
-    """Mean throughput over the flows of one entry, Mbit/s."""
-    return float(np.mean(run.of_group(name, "throughput_bps"))) / 1e6
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,21 +14,21 @@ import numpy as np
 
 from perhop.measures.durations import Durations
 from perhop.show.declared import Axis, Plot, Table
-from perhop.statistics.judging import above, all_of, judge
+from perhop.statistics.judging import above
 from perhop.studies.evidence import Sample
+from perhop.studies.judges import differences, grouped, levels
 from perhop.studies.kim import table1
 from perhop.studies.kim.common import PAPER, THIS
 from perhop.studies.sampling import times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from perhop.measures.run import Run
     from perhop.show.declared import Factors
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.evidence import Evidence
+    from perhop.studies.judges import Judge, Numbers, Statement
 
 INTERVAL = "50ms"
 FALL = 0.25
@@ -83,42 +83,42 @@ def samples(cell: Factors, run: Run) -> Iterator[Sample]:
         yield from times(factors, together, {"recovery_p25": LEVEL}, "s")
 
 
-def longer(evidence: Evidence) -> Judgement:
-    """Under RIO the time to recover falls from each class to the next smaller one."""
-    steps = [
-        evidence.difference("recovery_p25", table1.by_class(cell, large), table1.by_class(cell, small))
-        for cell in table1.RIOS.values()
-        for large, small in itertools.pairwise(table1.COUNTS)
-    ]
-    return judge(
-        all_of(*(above(step) for step in steps)),
-        f"Seconds until a quarter has recovered: {_said(evidence, 'recovery_p25')}.",
+def by_rio(metric: str) -> Numbers:
+    """A measure of each class under either set of RIO."""
+    return grouped(
+        {
+            name: levels(metric, {table1.NAMES[r]: table1.by_class(cell, r) for r in table1.COUNTS})
+            for name, cell in table1.RIOS.items()
+        }
     )
 
 
-def suffer(evidence: Evidence) -> Judgement:
-    """Under RIO large profiles' windows are larger than small ones', and take longer to recover."""
-    checks = [
-        above(evidence.difference(metric, table1.by_class(cell, LARGE), table1.by_class(cell, small)))
-        for cell in table1.RIOS.values()
-        for metric in ("window", "recovery_p25")
-        for small in SMALL
-    ]
-    return judge(
-        all_of(*checks),
-        f"Mean window, packets: {_said(evidence, 'window', 1)}. Seconds until a quarter has recovered: "
-        f"{_said(evidence, 'recovery_p25')}.",
+def larger(metric: str, pairs: Iterable[tuple[float, float]]) -> Statement:
+    """Under either set of RIO a measure of the first class of each pair is above that of the second."""
+    places = itertools.product(table1.RIOS.items(), pairs)
+    return differences(
+        metric,
+        {
+            (name, a, b): (table1.by_class(cell, a), table1.by_class(cell, b))
+            for (name, cell), (a, b) in places
+        },
+    ).all(above)
+
+
+def longer() -> Judge:
+    """Judge whether under RIO the time to recover falls from each class to the next smaller one."""
+    return larger("recovery_p25", itertools.pairwise(table1.COUNTS)).said(
+        "Seconds until a quarter has recovered: {times:.2}.", times=by_rio("recovery_p25")
     )
 
 
-def _said(evidence: Evidence, metric: str, digits: int = 2) -> str:
-    return "; ".join(
-        f"{name}: "
-        + ", ".join(
-            f"{table1.NAMES[rate]} {evidence.estimate(metric, table1.by_class(cell, rate)).text(digits)}"
-            for rate in table1.COUNTS
-        )
-        for name, cell in table1.RIOS.items()
+def suffer() -> Judge:
+    """Judge whether under RIO large profiles' windows are larger than small ones', and recover later."""
+    pairs = [(LARGE, small) for small in SMALL]
+    return (larger("window", pairs) & larger("recovery_p25", pairs)).said(
+        "Mean window, packets: {windows:.1}. Seconds until a quarter has recovered: {times:.2}.",
+        windows=by_rio("window"),
+        times=by_rio("recovery_p25"),
     )
 
 
@@ -133,8 +133,8 @@ RECOVERY = THIS.study(
     scenario=build,
     samples=samples,
     judges={
-        "large-windows-suffer": suffer,
-        "longer-recovery": longer,
+        "large-windows-suffer": suffer(),
+        "longer-recovery": longer(),
     },
     tables=(
         Table(

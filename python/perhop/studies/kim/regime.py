@@ -13,12 +13,11 @@ from perhop.studies.kim.common import (
     ASSURED,
     BEST_EFFORT,
     CAPACITY_MBPS,
-    MBPS,
     PACKET,
     flows,
-    mean_mbps,
     scenario,
 )
+from perhop.studies.sampling import MBPS, mean_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

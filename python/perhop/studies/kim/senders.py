@@ -14,7 +14,8 @@ from perhop.statistics.intervals import paired_difference
 from perhop.statistics.judging import above, all_of, any_of, at_most, below, fact, judge
 from perhop.studies.evidence import Evidence
 from perhop.studies.kim import table1
-from perhop.studies.kim.common import LINUX_TCP, MBPS, PAPER, THIS, corrected
+from perhop.studies.kim.common import LINUX_TCP, PAPER, THIS, corrected
+from perhop.studies.sampling import MBPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -39,16 +39,15 @@ from perhop.studies.judges import (
 from perhop.studies.kim.common import (
     BEST_EFFORT,
     CAPACITY_MBPS,
-    MBPS,
     PACKET,
     PAPER,
     THIS,
     corrected,
     flows,
-    mean_mbps,
     scaled,
     scenario,
 )
+from perhop.studies.sampling import MBPS, mean_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -11,6 +11,7 @@ from perhop.statistics.judging import above, at_most, below
 from perhop.studies.bouras.common import BASELINE, CAPACITY, PACKET, PROPOSED, SETTING, Times, groups, spread
 from perhop.studies.evidence import Sample
 from perhop.studies.judges import together
+from perhop.studies.sampling import MBPS
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -21,7 +22,6 @@ from perhop.studies.today.common import (
     DUALPI2,
     FQ_CODEL,
     KEPT,
-    MBPS,
     NEWRENO,
     PRAGUE,
     PROFILE_KEPT,

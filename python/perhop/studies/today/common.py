@@ -16,7 +16,7 @@ from perhop.studies import judges
 from perhop.studies.evidence import Sample
 from perhop.studies.judges import FEW, differences, show
 from perhop.studies.paper import Paper
-from perhop.studies.sampling import waits
+from perhop.studies.sampling import MBPS, waits
 
 if TYPE_CHECKING:
     from perhop.measures.run import Run
@@ -28,7 +28,6 @@ THIS = Paper(__package__, "claims.toml")
 """The claims of each study, its method and its assumptions."""
 SOURCE = "Mechanisms of today beside those of the papers"
 RUNS = 12
-MBPS = "Mbit/s"
 
 NEWRENO, CUBIC, BBR3, PRAGUE = "newreno", "cubic", "bbr3", "prague"
 CONTROL_NAMES = {NEWRENO: "NewReno", CUBIC: "CUBIC", BBR3: "BBR v3", PRAGUE: "Prague"}

@@ -16,13 +16,12 @@ from perhop.studies.hurley.common import (
     GREEN,
     GREEN_TRANSPORTS,
     LINK,
-    MBPS,
     SETTING,
     TFRC,
     mean_ms,
     throughput,
 )
-from perhop.studies.sampling import waits
+from perhop.studies.sampling import MBPS, waits
 from perhop.studies.today.common import (
     BBR3,
     CODEL,

@@ -12,7 +12,7 @@ from perhop.statistics.judging import above, at_least, at_most, below
 from perhop.studies.evidence import Sample
 from perhop.studies.hurley.common import BLUE, GREEN, GREEN_TRANSPORTS, TFRC
 from perhop.studies.judges import bounded, compared
-from perhop.studies.sampling import waits
+from perhop.studies.sampling import MBPS, waits
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -20,7 +20,6 @@ from perhop.studies.today.common import (
     CUBIC,
     DUALPI2,
     FQ_CODEL,
-    MBPS,
     PRAGUE,
     RUNS,
     SOURCE,

@@ -12,6 +12,7 @@ from perhop.show.declared import Axis, Plot, Row, Table
 from perhop.statistics.judging import Check, above, all_of, at_least, below, judge
 from perhop.studies.evidence import Sample
 from perhop.studies.judges import FEW, difference, differences, failing, grouped, levels
+from perhop.studies.sampling import MBPS
 from perhop.studies.today.common import (
     BBR3,
     COLORLESS,
@@ -20,7 +21,6 @@ from perhop.studies.today.common import (
     DUALPI2,
     FQ_CODEL,
     KEPT,
-    MBPS,
     NEWRENO,
     PRAGUE,
     PROFILE_KEPT,

@@ -8,13 +8,13 @@ from perhop.show.declared import Axis, Plot, Table
 from perhop.statistics.judging import above, at_least, at_most, below
 from perhop.studies.evidence import Sample
 from perhop.studies.judges import bounded, compared
+from perhop.studies.sampling import MBPS
 from perhop.studies.today.common import link_samples
 from perhop.studies.workloads.common import (
     ACCESS,
     DROP_TAIL,
     FQ_CODEL,
     LINK,
-    MBPS,
     PACKET,
     RED,
     RUNS,

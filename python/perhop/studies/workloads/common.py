@@ -12,7 +12,7 @@ from perhop.measures.durations import Durations
 from perhop.show.declared import Axis
 from perhop.studies.evidence import Sample
 from perhop.studies.paper import Paper
-from perhop.studies.sampling import times
+from perhop.studies.sampling import MBPS, times
 
 if TYPE_CHECKING:
     from perhop.measures.emodel import CodecName
@@ -23,7 +23,6 @@ THIS = Paper(__package__, "claims.toml")
 """The claims of each study, its method and its assumptions."""
 SOURCE = "The papers' mechanisms under web, video, calls and short transfers"
 RUNS = 8
-MBPS = "Mbit/s"
 PACKET = 1500
 TCP = {"tcp": "linux", "packet": f"{PACKET}B", "window": "1000p"}
 """All senders: Linux's defaults (CUBIC, SACK, RACK-TLP, delayed ACKs, a first window of 10 packets)."""

@@ -12,7 +12,7 @@ from perhop.show.declared import Axis, Plot, Table
 from perhop.statistics.judging import above, at_most, below
 from perhop.studies.evidence import Sample
 from perhop.studies.judges import bounded, compared, together
-from perhop.studies.sampling import times
+from perhop.studies.sampling import MBPS, times
 from perhop.studies.today.common import link_samples
 from perhop.studies.workloads.common import (
     BASIC,
@@ -21,7 +21,6 @@ from perhop.studies.workloads.common import (
     FQ_CODEL,
     GOLD,
     LINK,
-    MBPS,
     NO_OUT,
     READ_COLORS,
     READ_NOTHING,

@@ -13,12 +13,12 @@ from perhop.show.declared import Axis, Plot, Reference, Row, Table
 from perhop.statistics.judging import above, below, near
 from perhop.studies.evidence import Sample
 from perhop.studies.judges import differences, grouped, of_runs
+from perhop.studies.sampling import MBPS
 from perhop.studies.yeom.common import (
     CLASSES,
     COMPARED,
     DURATION_S,
     FIG12_WINDOW,
-    MBPS,
     NAMES,
     PAPER,
     PROFILES,

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 PAPER = 'Yeom and Reddy, "Realizing throughput guarantees in a differentiated services network"'
 THIS = Paper(__package__)
 """What the paper says, and the studies of it."""
-MBPS = "Mbit/s"
 RUNS = 40
 DURATION_S = 30.0
 
@@ -243,11 +242,6 @@ LIMIT = 0.12
 """Mbit/s: how near to Table 1's rates each of the five schemes shall come."""
 FAIRLY_CLOSE = 0.2
 """An error that counts as fairly close to the targets, as a share of their mean (1.2, 0.8 and 0.6 Mbit/s)."""
-
-
-def mean_mbps(run: Run, name: str) -> float:
-    """Mean throughput over the flows of one entry, Mbit/s."""
-    return float(np.mean(run.of_group(name, "throughput_bps"))) / 1e6
 
 
 def sum_mbps(run: Run, *names: str) -> float:

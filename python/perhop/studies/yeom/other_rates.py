@@ -10,9 +10,9 @@ from perhop.show.declared import Axis, Table
 from perhop.statistics.judging import above, below
 from perhop.studies.evidence import Sample
 from perhop.studies.judges import of_runs
+from perhop.studies.sampling import MBPS, mean_mbps
 from perhop.studies.yeom.common import (
     INVERSE,
-    MBPS,
     PAPER,
     RIO,
     SCHEME_NAMES,
@@ -20,7 +20,6 @@ from perhop.studies.yeom.common import (
     SETTING,
     THIS,
     class_targets,
-    mean_mbps,
 )
 
 if TYPE_CHECKING:

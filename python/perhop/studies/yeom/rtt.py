@@ -19,15 +19,14 @@ from perhop.measures.fairness import (
     utilization,
 )
 from perhop.studies.evidence import Sample
+from perhop.studies.sampling import MBPS, mean_mbps
 from perhop.studies.yeom.common import (
     COMPARED,
-    MBPS,
     SETTING,
     THREE_DROP,
     Setting,
     cell,
     class_targets,
-    mean_mbps,
 )
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from perhop.measures.fairness import rmse
 from perhop.show.declared import Axis, Plot, Reference, Row, Table
 from perhop.statistics.judging import Judgement, above, all_of, at_most, judge
 from perhop.studies.evidence import Published
+from perhop.studies.sampling import MBPS
 from perhop.studies.yeom import ten_flows
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     INVERSE,
     LIMIT,
-    MBPS,
     PAPER,
     PROFILES,
     RIO,

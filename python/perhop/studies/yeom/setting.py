@@ -17,12 +17,12 @@ from perhop.show.declared import Axis, Row, Table
 from perhop.statistics.judging import Judgement, above, all_of, at_most, below, fact, judge
 from perhop.studies.evidence import Published, Sample
 from perhop.studies.judges import failing
+from perhop.studies.sampling import MBPS
 from perhop.studies.yeom import rtt, ten_flows, udp
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     COMPARED,
     LIMIT,
-    MBPS,
     PAPER,
     RIO,
     RTT_MS,

@@ -11,10 +11,10 @@ import numpy as np
 from perhop.measures.fairness import jain_index, reservation_success, rmse, utilization
 from perhop.show.declared import Axis, Row
 from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.sampling import MBPS, mean_mbps
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     DURATION_S,
-    MBPS,
     PROFILES,
     SETTING,
     THREE_DROP,
@@ -23,7 +23,6 @@ from perhop.studies.yeom.common import (
     cell,
     class_targets,
     distance,
-    mean_mbps,
     total_mbps,
 )
 

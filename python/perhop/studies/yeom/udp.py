@@ -19,10 +19,10 @@ from perhop.studies.judges import (
     of_runs,
     of_statements,
 )
+from perhop.studies.sampling import MBPS, mean_mbps
 from perhop.studies.yeom.common import (
     COMPARED,
     INVERSE,
-    MBPS,
     PAPER,
     RIO,
     SCHEME_NAMES,
@@ -34,7 +34,6 @@ from perhop.studies.yeom.common import (
     Setting,
     by_scheme,
     changes,
-    mean_mbps,
     sum_mbps,
     total_mbps,
 )
