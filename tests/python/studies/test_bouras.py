@@ -11,7 +11,7 @@ import pytest
 import perhop
 from perhop.measures.run import Run
 from perhop.studies import STUDIES, bouras
-from perhop.studies.bouras import ablation, common, judges, scenarios
+from perhop.studies.bouras import ablation, common, judges, overhead, scenarios
 from perhop.studies.bouras import map as assumptions
 from perhop.studies.bouras.claims import BY_STUDY
 from perhop.studies.bouras.common import (
@@ -619,16 +619,15 @@ def test_overhead_is_what_the_benchmark_counts(monkeypatch: pytest.MonkeyPatch) 
     def instructions(kind: str, name: str, what: str = "per_packet") -> float:
         return found[kind, name, what]
 
-    monkeypatch.setattr(judges, "instructions", instructions)
-    by = verdict("less-overhead", evidence({("computations", PROPOSED, ()): (0.1,) * 3}))
-    assert {name: one.holds for name, one in by.readings.items()} == {
-        "marking a packet": True,
-        "with windows and probabilities": False,
-    }
-    assert by.readings["with windows and probabilities"].evidence.startswith(
-        "Instructions for a packet: 70.0 "
-    )
-    assert by.others["less at all"].holds is True
+    monkeypatch.setattr(overhead, "instructions", instructions)
+    counted = evidence({("computations", PROPOSED, ()): (0.1,) * 3})
+    rules = BY_STUDY["general"](CASE)["less-overhead"]
+    assert not callable(rules)
+    by = {name: judged(counted) for name, judged in rules.items()}
+    assert by["marking a packet"].holds is True
+    assert by["with windows and probabilities"].holds is False
+    assert by["with windows and probabilities"].evidence.startswith("Instructions for a packet: 70.0 ")
+    assert by["less at all"].holds is True
 
 
 def test_both_mechanisms_are_held_against_their_baselines() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from perhop.statistics.judging import above, below
 from perhop.studies.bouras import judges as by
+from perhop.studies.bouras import overhead
 from perhop.studies.bouras.common import FLOWS
 from perhop.studies.bouras.judges import BURSTS, EVERYWHERE, FULL, KEPT, SCENARIOS, STEADY
 
@@ -41,9 +42,9 @@ def fig2(case: Case) -> Mapping[str, Judge | Judges]:
             "1.1": by.same_round_trip(case, 1.1),
         },
         "fewer-computations": {
-            "": by.fewer_computations(case, by.FEWER),
-            "half": by.fewer_computations(case, 0.5),
-            "a hundredth": by.fewer_computations(case, 0.01),
+            "": overhead.fewer_computations(case, by.FEWER),
+            "half": overhead.fewer_computations(case, 0.5),
+            "a hundredth": overhead.fewer_computations(case, 0.01),
         },
     }
 
@@ -129,10 +130,10 @@ def general(case: Case) -> Mapping[str, Judge | Judges]:
     """The judges of the claims on all scenarios."""
     return {
         "less-overhead": {
-            "marking a packet": by.marks_for_less(case, by.LESS, whole=False),
-            "with windows and probabilities": by.marks_for_less(case, by.LESS, whole=True),
-            "a tenth": by.marks_for_less(case, 0.1, whole=True),
-            "less at all": by.marks_for_less(case, 1.0, whole=True),
+            "marking a packet": overhead.marks_for_less(case, by.LESS, whole=False),
+            "with windows and probabilities": overhead.marks_for_less(case, by.LESS, whole=True),
+            "a tenth": overhead.marks_for_less(case, 0.1, whole=True),
+            "less at all": overhead.marks_for_less(case, 1.0, whole=True),
         },
         "much-higher-utilization": {
             "in scenario 1": by.much_higher(case, (1,)),
@@ -165,9 +166,9 @@ def general(case: Case) -> Mapping[str, Judge | Judges]:
         },
         "fair-distribution": by.fair(case, EVERYWHERE),
         "both-less-overhead": {
-            "": by.both_for_less(case, by.LESS),
-            "a tenth": by.both_for_less(case, 0.1),
-            "less at all": by.both_for_less(case, 1.0),
+            "": overhead.both_for_less(case, by.LESS),
+            "a tenth": overhead.both_for_less(case, 0.1),
+            "less at all": overhead.both_for_less(case, 1.0),
         },
         "improves": {
             "in every scenario": by.improves(case, len(SCENARIOS)),
