@@ -621,13 +621,14 @@ def test_overhead_is_what_the_benchmark_counts(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(overhead, "instructions", instructions)
     counted = evidence({("computations", PROPOSED, ()): (0.1,) * 3})
-    rules = BY_STUDY["general"](CASE)["less-overhead"]
-    assert not callable(rules)
-    by = {name: judged(counted) for name, judged in rules.items()}
-    assert by["marking a packet"].holds is True
-    assert by["with windows and probabilities"].holds is False
-    assert by["with windows and probabilities"].evidence.startswith("Instructions for a packet: 70.0 ")
-    assert by["less at all"].holds is True
+    alone, whole, at_all = (
+        overhead.marks_for_less(CASE, part, whole=whole)(counted)
+        for part, whole in ((judges.LESS, False), (judges.LESS, True), (1.0, True))
+    )
+    assert (alone.holds, whole.holds, at_all.holds) == (True, False, True)
+    assert whole.evidence.startswith("Instructions for a packet: 70.0 ")
+    stated = verdict("less-overhead", counted)
+    assert stated.readings.keys() == {"marking a packet", "with windows and probabilities"}
 
 
 def test_both_mechanisms_are_held_against_their_baselines() -> None:
