@@ -240,8 +240,12 @@ def low_thresholds(low: str, high: str) -> Judge:
 def high_thresholds(high: str) -> Judge:
     """Judge whether high static thresholds drop a smaller part of OUT packets early than the stated."""
     stated, early = ({**static(thresholds), "reason": "early"} for thresholds in (STATED, high))
-    found = difference("out_lost", early, stated).reads(f"{STATED}: {{second}}; {high}: {{first}}")
-    return found.all(below).said("OUT packets that RED drops early, {:.3%}.")
+    lost = levels("out_lost", {STATED: stated, high: early}).scaled(lambda part: 100 * part)
+    return (
+        difference("out_lost", early, stated)
+        .all(below)
+        .said("OUT packets that RED drops early, {lost:.3f}.", lost=lost.reads("{name}: {value} %", "; "))
+    )
 
 
 def of_paths(queues: str, side: Side, *bounds: float) -> Judge:
