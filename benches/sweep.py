@@ -30,7 +30,7 @@ from pathlib import Path
 from perhop import _engine
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps.backend import LocalBackend
-from perhop.sweeps.plan import Given, Plan, read_plan
+from perhop.sweeps.plan import Given, SweepPlan, read_plan
 from perhop.sweeps.run import Runner, sweep
 from perhop.sweeps.summary import summarize, to_json
 
@@ -63,7 +63,7 @@ POINTS = 100
 LONG_RUNS = 32
 
 
-def plan_of(directory: Path, *, points: int, runs: int, duration: str, rate: int) -> Plan:
+def plan_of(directory: Path, *, points: int, runs: int, duration: str, rate: int) -> SweepPlan:
     """A sweep over the rate of a link, from `rate` kbit/s on: `points` rates, `runs` of each."""
     (directory / "scenario.toml").write_text(SCENARIO.replace("{duration}", duration), encoding="utf-8")
     rates = [f"{rate + step}kbps" for step in range(points)]
@@ -72,7 +72,7 @@ def plan_of(directory: Path, *, points: int, runs: int, duration: str, rate: int
     return read_plan(directory / "sweep.toml", Given())
 
 
-def swept(plan: Plan, store: Path, jobs: int) -> float:
+def swept(plan: SweepPlan, store: Path, jobs: int) -> float:
     """Wall time of a whole sweep, in seconds, from opening the store to closing it."""
     began = time.perf_counter()
     with SweepStore(store, print) as opened:
@@ -82,7 +82,7 @@ def swept(plan: Plan, store: Path, jobs: int) -> float:
     return time.perf_counter() - began
 
 
-def engine_alone(plan: Plan) -> float:
+def engine_alone(plan: SweepPlan) -> float:
     """Wall time of the engine for the same runs, one after the other, in seconds."""
     began = time.perf_counter()
     for point in plan.points:
@@ -91,7 +91,7 @@ def engine_alone(plan: Plan) -> float:
     return time.perf_counter() - began
 
 
-def in_processes(plan: Plan, pool: ProcessPoolExecutor) -> float:
+def in_processes(plan: SweepPlan, pool: ProcessPoolExecutor) -> float:
     """Wall time of the engine for the same runs in the processes of a pool, in seconds."""
     work = [
         (point.scenario, seed) for seed in range(plan.seed, plan.seed + plan.runs) for point in plan.points

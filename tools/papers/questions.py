@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from perhop.studies import Questions
     from perhop.studies.reproduction import StudyOutcome
-    from perhop.studies.study import Verdict
+    from perhop.studies.study import ClaimVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Part:
         return sum(verdict.holds is holds for verdict in self.outcome.claims)
 
     @property
-    def missed(self) -> Sequence[Verdict]:
+    def missed(self) -> Sequence[ClaimVerdict]:
         """The predictions that did not hold, or that the runs leave open."""
         return [verdict for verdict in self.outcome.claims if not verdict.holds]
 
-    def learned(self, verdict: Verdict) -> str:
+    def learned(self, verdict: ClaimVerdict) -> str:
         """Why a prediction did not hold, or was left open."""
         return self.found.why.get(verdict.claim.id, "")
 

@@ -112,7 +112,7 @@ def reproduce(
 
 
 def _reproduced(
-    planned: reproduction.Plan,
+    planned: reproduction.RunPlan,
     report: writer.ReproductionReport,
     show: Callable[[StudyOutcome, Sequence[Path]], None],
     *,

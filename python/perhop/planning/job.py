@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from perhop.planning.document import Plan
     from perhop.planning.growth import Bracket, Demand, State
-    from perhop.planning.verdicts import Verdict
+    from perhop.planning.verdicts import ObjectiveVerdict
     from perhop.scenario.ranges import Value
     from perhop.statistics.intervals import Estimate
     from perhop.sweeps.job import Workplace
@@ -55,8 +55,8 @@ class Limit:
 
     demand: Demand
     bracket: Bracket
-    looked: Mapping[int, Sequence[Verdict]]
-    untold: Sequence[Verdict] = ()
+    looked: Mapping[int, Sequence[ObjectiveVerdict]]
+    untold: Sequence[ObjectiveVerdict] = ()
 
     @property
     def holds(self) -> float:
@@ -69,7 +69,7 @@ class Limit:
         return None if self.bracket.breaks is None else self.demand.levels[self.bracket.breaks]
 
     @property
-    def first(self) -> list[Verdict]:
+    def first(self) -> list[ObjectiveVerdict]:
         """The objectives that break there, the one that is missed by most first."""
         if self.bracket.breaks is None:
             return []
@@ -78,7 +78,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class JudgedSetting:
     """What one setting of the router gives.
 
     Attributes:
@@ -89,7 +89,7 @@ class Setting:
     """
 
     scenario: str
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[ObjectiveVerdict]
     limits: Sequence[Limit]
     margins: Sequence[float]
 
@@ -111,7 +111,7 @@ class Better:
 
     tuned: Tuned
     winner: Winner
-    setting: Setting
+    setting: JudgedSetting
     gain: Estimate | None
 
     @property
@@ -138,7 +138,7 @@ class Planned:
     """
 
     plan: Plan
-    now: Setting
+    now: JudgedSetting
     searched: Tuned | None
     better: Better | None
     lines: routers.Exported | None
@@ -222,14 +222,14 @@ class _Laboratory:
     names: dict[str, str]
     winner: Winner | None = None
 
-    def setting(self) -> Setting:
+    def setting(self) -> JudgedSetting:
         """Everything about this setting."""
         plan = self.plan
         searched: Multiples = {} if plan.search is None else plan.search.demands
         today, tried = self._points([{}, searched], ["today's demand", "the demand of the search"])
         verdicts = self._verdicts(today)
         margins = smallest_margins(plan.bounds, self.runner.observed(tried, plan.seeds))
-        return Setting(today.scenario, verdicts, self._limits(verdicts), margins)
+        return JudgedSetting(today.scenario, verdicts, self._limits(verdicts), margins)
 
     def _points(self, demands: Sequence[Multiples], labels: Sequence[str]) -> list[Point]:
         """The points of these demands, with all their runs in the store."""
@@ -248,11 +248,11 @@ class _Laboratory:
         values = {name: _value(self.plan.search.factors[name], value) for name, value in factors.items()}
         return make_point(self.plan.base(multiples, templates=True), factors, values, label)
 
-    def _verdicts(self, point: Point) -> list[Verdict]:
+    def _verdicts(self, point: Point) -> list[ObjectiveVerdict]:
         observed = self.runner.observed(point, self.plan.seeds)
         return [judge(bound, observed) for bound in self.plan.bounds]
 
-    def _limits(self, today: Sequence[Verdict]) -> list[Limit]:
+    def _limits(self, today: Sequence[ObjectiveVerdict]) -> list[Limit]:
         """How far each demand can grow while what holds today does, and nothing else surely breaks.
 
         The searches go side by side.
@@ -262,7 +262,7 @@ class _Laboratory:
         watched = [verdict.bound for verdict in today if verdict.holds is not False]
         untold = [verdict for verdict in today if verdict.holds is None]
         searches = {demand.name: growth.bracket(len(demand.levels) - 1) for demand in self.plan.demands}
-        looked: dict[str, dict[int, list[Verdict]]] = {name: {} for name in searches}
+        looked: dict[str, dict[int, list[ObjectiveVerdict]]] = {name: {} for name in searches}
         found: dict[str, Bracket] = {}
         asked: dict[str, int] = {}
         answers: dict[str, State] = dict.fromkeys(searches)
@@ -287,7 +287,7 @@ class _Laboratory:
         ]
 
 
-def together(verdicts: Sequence[Verdict], untold: Sequence[object] = ()) -> State:
+def together(verdicts: Sequence[ObjectiveVerdict], untold: Sequence[object] = ()) -> State:
     """All objectives hold, one breaks, or the runs cannot tell.
 
     Args:
@@ -305,7 +305,9 @@ def _value(entry: object, value: Value) -> object:
     return value if values is None else values[value]
 
 
-def _better(plan: Plan, runner: Runner, now: Setting, names: dict[str, str]) -> tuple[Tuned, Better | None]:
+def _better(
+    plan: Plan, runner: Runner, now: JudgedSetting, names: dict[str, str]
+) -> tuple[Tuned, Better | None]:
     with interrupts.deferred():
         from perhop.sweeps import tune  # noqa: PLC0415 - it needs an optional package
     tuned = tune.search(tuning_plan(plan), runner)
@@ -331,7 +333,9 @@ def gain(better: Sequence[float], now: Sequence[float]) -> Estimate | None:
     return difference(Observations(tuple(better)), Observations(tuple(now)))
 
 
-def _lines(plan: Plan, now: Setting, better: Better | None) -> tuple[routers.Exported | None, list[str]]:
+def _lines(
+    plan: Plan, now: JudgedSetting, better: Better | None
+) -> tuple[routers.Exported | None, list[str]]:
     if plan.export is None:
         return None, []
     before = exported(plan, now.scenario)

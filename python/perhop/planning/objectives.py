@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from perhop.errors import PerhopError
 from perhop.measures import catalog
-from perhop.planning.words import EXAMPLES, LOSS, MEASURES, PROFILES, STATISTICS, UNITS, Measure
+from perhop.planning.words import EXAMPLES, LOSS, MEASURES, PROFILES, STATISTICS, UNITS, NamedMeasure
 from perhop.routers import units as codepoints
 from perhop.scenario.quantities import NUMBER, UNIT
 from perhop.sweeps.contradictions import Sides, ranked
@@ -62,7 +62,7 @@ class Objective:
     """
 
     text: str
-    measure: Measure | None
+    measure: NamedMeasure | None
     statistic: str
     subject: str
     comparison: Comparison
@@ -133,7 +133,7 @@ def parse(text: str, where: str) -> Objective:
     )
 
 
-def _left(left: str, where: str, text: str) -> tuple[Measure | None, str, str]:
+def _left(left: str, where: str, text: str) -> tuple[NamedMeasure | None, str, str]:
     """The measure, the statistic and the name in the text before the comparison."""
     before = _BEFORE.fullmatch(left)
     statistic, rest = (before["statistic"], before["rest"]) if before else ("", left)
@@ -158,7 +158,7 @@ def _left(left: str, where: str, text: str) -> tuple[Measure | None, str, str]:
     raise PerhopError(f"{where}: {text!r}: nothing measured is called `{rest.partition(' of ')[0]}`; {hint}")
 
 
-def _statistic(measure: Measure, word: str, where: str, text: str) -> str:
+def _statistic(measure: NamedMeasure, word: str, where: str, text: str) -> str:
     """The statistic's name among the measure's own."""
     name = STATISTICS.get(word.lower(), word.upper())
     if name in measure.statistics:
@@ -287,7 +287,7 @@ class Subjects:
         parts = self._chosen(objective, candidates, place)
         return Bound(objective, tuple(parts), measure.unit)
 
-    def _candidates(self, measure: Measure, statistic: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def _candidates(self, measure: NamedMeasure, statistic: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Who has a measure, by name, with its metrics; of equal names the first counts.
 
         Classes of packets that queues of several links have go by `CLASS at LINK`.
@@ -320,7 +320,7 @@ class Subjects:
             if name.startswith(start) and name.endswith(end):
                 yield name[len(start) : -len(end)]
 
-    def _measured(self, measure: Measure, name: str) -> bool:
+    def _measured(self, measure: NamedMeasure, name: str) -> bool:
         """Whether a group of flows has a measure; metrics of sweeps have a name for every group."""
         group = self.groups.get(name.removesuffix(" (reverse)"), {})
         if measure.datagrams:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from perhop.planning.job import Limit, Planned, Setting
+    from perhop.planning.job import JudgedSetting, Limit, Planned
     from perhop.show.report import Part
 
 BAR = 26.0
@@ -102,7 +102,7 @@ def value_frame(planned: Planned) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=types, orient="row")
 
 
-def _values(planned: Planned, setting: Setting, what: str) -> Iterator[tuple[object, ...]]:
+def _values(planned: Planned, setting: JudgedSetting, what: str) -> Iterator[tuple[object, ...]]:
     looked = [("", 1.0, setting.verdicts)]
     for limit in setting.limits:
         levels = limit.demand.levels

@@ -22,8 +22,8 @@ from perhop.sweeps.summary import estimate_json, short_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perhop.planning.job import Better, Limit, Planned, Setting
-    from perhop.planning.verdicts import Verdict
+    from perhop.planning.job import Better, JudgedSetting, Limit, Planned
+    from perhop.planning.verdicts import ObjectiveVerdict
     from perhop.show.report import Part
     from perhop.statistics.intervals import Estimate
 
@@ -66,7 +66,7 @@ def tables(planned: Planned) -> list[Records]:
     return found
 
 
-def settings(planned: Planned) -> list[tuple[Setting, str]]:
+def settings(planned: Planned) -> list[tuple[JudgedSetting, str]]:
     """The configuration as it is, and the better one where the search found one."""
     found = [(planned.now, NOW)]
     if planned.better is not None:
@@ -111,7 +111,7 @@ def answers(planned: Planned) -> list[str]:
     return [*said, *_better(planned, planned.better)]
 
 
-def _kept(verdicts: Sequence[Verdict]) -> str:
+def _kept(verdicts: Sequence[ObjectiveVerdict]) -> str:
     """How many objectives hold, and which do not."""
     holding = sum(verdict.holds is True for verdict in verdicts)
     hold = "holds" if 1 in {holding, len(verdicts)} else "hold"
@@ -124,7 +124,7 @@ def _kept(verdicts: Sequence[Verdict]) -> str:
     return f"{every}; {', '.join(others)}." if others else f"{every}."
 
 
-def _quoted(verdict: Verdict) -> str:
+def _quoted(verdict: ObjectiveVerdict) -> str:
     return f"“{verdict.text}”"
 
 
@@ -228,7 +228,7 @@ def notes(planned: Planned) -> list[str]:
     return said + [text for one in planned.now.verdicts if (text := what_would_tell(one))]
 
 
-def what_would_tell(verdict: Verdict) -> str:
+def what_would_tell(verdict: ObjectiveVerdict) -> str:
     """What to do where the runs cannot tell, in a sentence; empty where they can, or lack values."""
     if verdict.holds is not None or verdict.found is None:
         return ""
@@ -252,7 +252,7 @@ def what_would_tell(verdict: Verdict) -> str:
     )
 
 
-def _without_value(verdict: Verdict, runs: int) -> str:
+def _without_value(verdict: ObjectiveVerdict, runs: int) -> str:
     """Why runs have no value of an objective, and what to change."""
     reasons = dict.fromkeys(absent.why(metric, runs) for metric in verdict.bound.metrics)
     of = f" in {verdict.missing} of {counted(runs, 'run')}" if verdict.missing < runs else ""
@@ -303,7 +303,7 @@ def verdict_rows(planned: Planned) -> list[list[dict[str, str]]]:
     return out
 
 
-def _measured(verdict: Verdict) -> str:
+def _measured(verdict: ObjectiveVerdict) -> str:
     if verdict.found is None:
         return MISSING
     factor, symbol = _unit(verdict.bound.unit)
@@ -360,7 +360,7 @@ def to_json(planned: Planned) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _setting_json(setting: Setting) -> dict[str, Any]:
+def _setting_json(setting: JudgedSetting) -> dict[str, Any]:
     return {
         "scenario": json.loads(setting.scenario),
         "smallest_margin": estimate_json(setting.margin),
@@ -379,7 +379,7 @@ def _better_json(better: Better) -> dict[str, Any]:
     }
 
 
-def _verdict_json(verdict: Verdict) -> dict[str, Any]:
+def _verdict_json(verdict: ObjectiveVerdict) -> dict[str, Any]:
     share = verdict.share
     return {
         "objective": verdict.text,

@@ -47,7 +47,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ObjectiveVerdict:
     """What runs say of an objective.
 
     Attributes:
@@ -88,7 +88,7 @@ class Verdict:
         return sum(math.isnan(value) for value in self.values)
 
 
-def judge(bound: Bound, observed: Mapping[str, Observations]) -> Verdict:
+def judge(bound: Bound, observed: Mapping[str, Observations]) -> ObjectiveVerdict:
     """Judge an objective.
 
     Args:
@@ -100,7 +100,7 @@ def judge(bound: Bound, observed: Mapping[str, Observations]) -> Verdict:
     values = _values(parts, upper=objective.upper)
     found = _estimates(bound, observed)
     if found is None or (objective.runs is not None and any(map(math.isnan, values))):
-        return Verdict(bound, None, None, None, None, values)
+        return ObjectiveVerdict(bound, None, None, None, None, values)
     worst = (max if objective.upper else min)(found, key=lambda one: one.mean)
     if objective.runs is not None:
         share = _share([objective.met(value) for value in values])
@@ -108,7 +108,9 @@ def judge(bound: Bound, observed: Mapping[str, Observations]) -> Verdict:
         margin = Estimate(share.kept / share.runs, ends, share.runs).mapped(objective.share_margin)
         holds = True if share.low >= objective.runs else False if share.high < objective.runs else None
         needed = _runs_for_all(objective.runs) if holds is None and share.kept == share.runs else None
-        return Verdict(bound, holds, worst, margin, share, values, needed, _share_p(share, objective.runs))
+        return ObjectiveVerdict(
+            bound, holds, worst, margin, share, values, needed, _share_p(share, objective.runs)
+        )
     compare = {
         "<": judging.below,
         "<=": judging.at_most,
@@ -122,7 +124,7 @@ def judge(bound: Bound, observed: Mapping[str, Observations]) -> Verdict:
     if check.holds is False:
         check, p = _broken(checks, p_values)
     margin = worst.mapped(objective.margin)
-    return Verdict(bound, check.holds, worst, margin, None, values, check.runs_needed, p)
+    return ObjectiveVerdict(bound, check.holds, worst, margin, None, values, check.runs_needed, p)
 
 
 def _broken(checks: Sequence[Check], p_values: Sequence[float | None]) -> tuple[Check, float]:
@@ -136,7 +138,7 @@ def _broken(checks: Sequence[Check], p_values: Sequence[float | None]) -> tuple[
     return Check(False if len(checks) == 1 or p <= ALPHA else None), p
 
 
-def corrected(verdicts: Sequence[Verdict]) -> list[tuple[bool | None, float | None]]:
+def corrected(verdicts: Sequence[ObjectiveVerdict]) -> list[tuple[bool | None, float | None]]:
     """The verdicts corrected for their number, with p values: all are right with 95 % (Holm 1979)."""
     adjusted = holm([verdict.p for verdict in verdicts])
     return [

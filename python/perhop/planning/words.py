@@ -30,7 +30,7 @@ EXAMPLES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class NamedMeasure:
     """Something that an objective may bound.
 
     Attributes:
@@ -82,8 +82,8 @@ def _three(stem: str, ending: str, *, tail: str) -> dict[str, str]:
     }
 
 
-MEASURES: tuple[Measure, ...] = (
-    Measure(
+MEASURES: tuple[NamedMeasure, ...] = (
+    NamedMeasure(
         ("one-way delay", "one way delay"),
         "s",
         flows={"mean": "one_way_delay_s", "P99": "one_way_delay_p99_s"},
@@ -91,48 +91,50 @@ MEASURES: tuple[Measure, ...] = (
         datagrams=True,
         advice="write such as `P99 of waiting time of CLASS`, of a class of the queue",
     ),
-    Measure(
+    NamedMeasure(
         ("waiting time", "queueing delay", "queuing delay"),
         "s",
         links=_WAITS,
     ),
-    Measure(("delay variation",), "s", links={"": "delay_variation_s"}),
-    Measure(("jitter",), "s", flows={"": "jitter_s"}, datagrams=True, advice="it is measured of datagrams"),
-    Measure(("loss", "packet loss"), "fraction", flows={"": LOSS}, links={"": "loss"}),
-    Measure(
+    NamedMeasure(("delay variation",), "s", links={"": "delay_variation_s"}),
+    NamedMeasure(
+        ("jitter",), "s", flows={"": "jitter_s"}, datagrams=True, advice="it is measured of datagrams"
+    ),
+    NamedMeasure(("loss", "packet loss"), "fraction", flows={"": LOSS}, links={"": "loss"}),
+    NamedMeasure(
         ("throughput",),
         "bit/s",
         flows={"": "throughput_bps", "mean": "throughput_bps", "minimum": "throughput_min_bps"},
     ),
-    Measure(("round-trip time", "round trip time", "RTT"), "s", flows={"": "rtt_s", "mean": "rtt_s"}),
-    Measure(("utilization",), "fraction", links={"": "utilization"}, best=1.0),
-    Measure(
+    NamedMeasure(("round-trip time", "round trip time", "RTT"), "s", flows={"": "rtt_s", "mean": "rtt_s"}),
+    NamedMeasure(("utilization",), "fraction", links={"": "utilization"}, best=1.0),
+    NamedMeasure(
         ("R-factor", "R factor", "R"),
         "",
         flows={"": "r"},
         best=BASE_RATING,
         advice='it needs a codec: give the flows `codec = "g711-plc"`',
     ),
-    Measure(
+    NamedMeasure(
         ("MOS", "mean opinion score"),
         "",
         flows={"": "mos"},
         best=4.5,
         advice='it needs a codec: give the flows `codec = "g711-plc"`',
     ),
-    Measure(("page load time", "page load"), "s", users=_three("page", "_s", tail="95")),
-    Measure(("unfinished pages",), "", users={"": "unfinished_pages"}),
-    Measure(("response time",), "s", users=_three("response", "_s", tail="99")),
-    Measure(("unfinished responses",), "", users={"": "unfinished_responses"}),
-    Measure(("video quality",), "bit/s", users={"": "quality_bps"}),
-    Measure(("start-up time", "startup time"), "s", users={"": "startup_s", "mean": "startup_s"}),
-    Measure(("stalling",), "s/h", users={"": "stall_seconds_per_hour"}),
-    Measure(("completion time",), "s", populations=_three("completion", "_s", tail="99")),
-    Measure(("slowdown",), "", populations=_three("slowdown", "", tail="99")),
+    NamedMeasure(("page load time", "page load"), "s", users=_three("page", "_s", tail="95")),
+    NamedMeasure(("unfinished pages",), "", users={"": "unfinished_pages"}),
+    NamedMeasure(("response time",), "s", users=_three("response", "_s", tail="99")),
+    NamedMeasure(("unfinished responses",), "", users={"": "unfinished_responses"}),
+    NamedMeasure(("video quality",), "bit/s", users={"": "quality_bps"}),
+    NamedMeasure(("start-up time", "startup time"), "s", users={"": "startup_s", "mean": "startup_s"}),
+    NamedMeasure(("stalling",), "s/h", users={"": "stall_seconds_per_hour"}),
+    NamedMeasure(("completion time",), "s", populations=_three("completion", "_s", tail="99")),
+    NamedMeasure(("slowdown",), "", populations=_three("slowdown", "", tail="99")),
 )
 """What an objective may be about, but for metrics by name and shares of flows that get their profile."""
 
-PROFILES = Measure(("flows that get their profile",), "fraction", flows={"": PROFILE}, best=1.0)
+PROFILES = NamedMeasure(("flows that get their profile",), "fraction", flows={"": PROFILE}, best=1.0)
 """The share of a group's flows that reach their profile rate."""
 
 STATISTICS: Mapping[str, str] = {

@@ -54,7 +54,7 @@ VERDICTS: tuple[Verdict, ...] = ("equivalent", "different", "cannot tell")
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class ComparedMeasure:
     """A number that a run gives of each class or link.
 
     Attributes:
@@ -76,21 +76,21 @@ _OF_APPLICATIONS = frozenset({"response_mean_s", "page_mean_s", "startup_s"})
 """Measures of users that are compared."""
 
 
-def _measures() -> Iterator[Measure]:
+def _measures() -> Iterator[ComparedMeasure]:
     """What the catalog says is compared, and measures of flows that come and go and of users."""
     for entry in catalog.SUMMARIZED:
         if entry.summary is not None and (compared := entry.summary.compared) is not None:
             shown = catalog.SHOWN[entry.unit]
             label = shown.head(entry.summary.label)
-            yield Measure(compared.id, label, entry.unit, shown.factor, compared.margin)
-    yield Measure("fct-p50", "FCT p50, ms", "s", 1e3, "completion")
-    yield Measure("slowdown-mean", "slowdown mean", "", 1.0, "mean-slowdown")
+            yield ComparedMeasure(compared.id, label, entry.unit, shown.factor, compared.margin)
+    yield ComparedMeasure("fct-p50", "FCT p50, ms", "s", 1e3, "completion")
+    yield ComparedMeasure("slowdown-mean", "slowdown mean", "", 1.0, "mean-slowdown")
     for users in catalog.APPLICATION.values():
         for one in users:
             if one.name in _OF_APPLICATIONS:
                 shown = catalog.SHOWN[one.unit]
                 label = shown.head(one.label)
-                yield Measure(one.name, label, one.unit, shown.factor, "completion")
+                yield ComparedMeasure(one.name, label, one.unit, shown.factor, "completion")
 
 
 MEASURES = {measure.id: measure for measure in _measures()}
@@ -188,7 +188,7 @@ class Key:
     is_only_color: bool = field(default=False, compare=False)
 
     @property
-    def of(self) -> Measure:
+    def of(self) -> ComparedMeasure:
         """The measure."""
         return MEASURES[self.measure]
 

@@ -149,7 +149,7 @@ Action = Literal["transmit", "mark", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
-class Meter:
+class PortMeter:
     """A policer or marker: one bucket, RFC 2697, RFC 2698 or RFC 4115. Bursts are bytes or seconds."""
 
     kind: Literal["one-bucket", "rfc2697", "rfc2698", "rfc4115"]
@@ -236,7 +236,7 @@ class Block:
 
 
 @dataclass(slots=True)
-class Queue:
+class PortQueue:
     """A class of a port with its queue."""
 
     name: str
@@ -264,11 +264,11 @@ class Queue:
     """The share of what guarantees leave."""
     ceiling: Rate | None = None
     ceiling_burst: Quantity | None = None
-    within: list[Queue] = field(default_factory=list)
+    within: list[PortQueue] = field(default_factory=list)
     """The queues of a policy within this class, which share what it has."""
-    meters: list[Meter] = field(default_factory=list)
+    meters: list[PortMeter] = field(default_factory=list)
     """Policers, which act always."""
-    cap: Meter | None = None
+    cap: PortMeter | None = None
     """The policer of a strict priority queue, which acts in congestion."""
     block: Block | None = None
     spacing_known: bool = False
@@ -327,7 +327,7 @@ class Port:
     direction: Literal["output", "input"] = "output"
     attached: bool = True
     """Whether an interface has it: a policy or profile that none has is a port, too."""
-    queues: list[Queue] = field(default_factory=list)
+    queues: list[PortQueue] = field(default_factory=list)
     rate: Rate | None = None
     """The rate of the link, as far as the configuration says it."""
     delay: Quantity | None = None
@@ -343,7 +343,7 @@ class Port:
     """Root classes of a hierarchical token bucket, which decides among the queues; empty without one."""
     quantum_divisor: tuple[int, int] | None = None
     """`r2q` of the tree, with its line."""
-    meters: list[tuple[Match, str, Meter]] = field(default_factory=list)
+    meters: list[tuple[Match, str, PortMeter]] = field(default_factory=list)
     """Policers that belong to no queue."""
     default_name: str = "default"
     lines: set[int] = field(default_factory=set)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from perhop.show.report import Part
     from perhop.studies.reproduction import StudyOutcome
-    from perhop.studies.study import Verdict
+    from perhop.studies.study import ClaimVerdict
 
 
 def study_report(outcome: StudyOutcome) -> Report:
@@ -39,7 +39,7 @@ def _parts(outcome: StudyOutcome) -> Iterator[Part]:
     yield Items("Findings of ours, not the paper's", [_sentences(one) for one in outcome.findings])
 
 
-def _sentences(verdict: Verdict) -> list[str]:
+def _sentences(verdict: ClaimVerdict) -> list[str]:
     """A claim with its state, then the evidence and what else decides."""
     claim = verdict.claim
     state = verdict.state if claim.counted else f"{verdict.state} (not counted)"

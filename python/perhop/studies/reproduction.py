@@ -21,7 +21,7 @@ from perhop.statistics.judging import STATES
 from perhop.stores.outcomes import run_key
 from perhop.studies import PAPERS, QUESTIONS, of_paper, of_questions
 from perhop.studies.evidence import Evidence, Sample
-from perhop.studies.study import Verdict
+from perhop.studies.study import ClaimVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """All runs of the chosen studies."""
 
     studies: Sequence[Study]
@@ -109,20 +109,20 @@ class StudyOutcome:
     seeds: Sequence[int]
     samples: Sequence[tuple[int, Sample]]
     rows: Sequence[Row]
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[ClaimVerdict]
 
     @property
-    def claims(self) -> Sequence[Verdict]:
+    def claims(self) -> Sequence[ClaimVerdict]:
         """The verdicts on sentences of the paper, or on predictions."""
         return [verdict for verdict in self.verdicts if not verdict.claim.finding]
 
     @property
-    def counted(self) -> Sequence[Verdict]:
+    def counted(self) -> Sequence[ClaimVerdict]:
         """Of these, the verdicts on claims that were not used to choose a setting."""
         return [verdict for verdict in self.claims if verdict.claim.counted]
 
     @property
-    def findings(self) -> Sequence[Verdict]:
+    def findings(self) -> Sequence[ClaimVerdict]:
         """The verdicts on statements of ours."""
         return [verdict for verdict in self.verdicts if verdict.claim.finding]
 
@@ -204,7 +204,7 @@ class Counts:
     shared: int = 0
 
 
-def plan(studies: Sequence[Study], *, runs: int | None, seed: int) -> Plan:
+def plan(studies: Sequence[Study], *, runs: int | None, seed: int) -> RunPlan:
     """Build and check every scenario, and list the runs to do.
 
     Args:
@@ -231,11 +231,11 @@ def plan(studies: Sequence[Study], *, runs: int | None, seed: int) -> Plan:
         for cell in range(len(cells[index]))
         for number in seeds[index]
     ]
-    return Plan(studies, cells, seeds, tasks)
+    return RunPlan(studies, cells, seeds, tasks)
 
 
 def execute(
-    planned: Plan,
+    planned: RunPlan,
     *,
     jobs: int,
     store: DirectoryStore | None,
@@ -284,7 +284,7 @@ class _Work:
     """The samples of one task, from the store where it holds the run, else from a simulation."""
 
     def __init__(
-        self, planned: Plan, store: DirectoryStore | None, counts: Counts, cancel: _engine.Cancel
+        self, planned: RunPlan, store: DirectoryStore | None, counts: Counts, cancel: _engine.Cancel
     ) -> None:
         self._planned, self._store, self._counts, self._cancel = planned, store, counts, cancel
         self._lock = threading.Lock()
@@ -328,7 +328,7 @@ class _Gathering:
 
     def __init__(
         self,
-        planned: Plan,
+        planned: RunPlan,
         finished: Callable[[], None] | None,
         judged: Callable[[StudyOutcome], None] | None,
     ) -> None:
@@ -427,7 +427,7 @@ def sample_frame(outcomes: Sequence[StudyOutcome]) -> pl.DataFrame:
     )
 
 
-def _claim(verdict: Verdict) -> dict[str, Any]:
+def _claim(verdict: ClaimVerdict) -> dict[str, Any]:
     claim, judgement = verdict.claim, verdict.judgement
     source = claim.source
     return {

@@ -91,15 +91,17 @@ class Claim:
             return self.rule
         return " ".join(f"Read as “{one.name}”: {one.rule}" for one in self.readings)
 
-    def verdict(self, evidence: Evidence) -> Verdict:
+    def verdict(self, evidence: Evidence) -> ClaimVerdict:
         """The verdict on the claim by all of its readings and rules."""
         readings = {one.name: one.judge(evidence) for one in self.readings}
         others = {one.name: one.judge(evidence) for one in self.others}
-        return Verdict(self, by_readings(readings) if readings else self.judge(evidence), readings, others)
+        return ClaimVerdict(
+            self, by_readings(readings) if readings else self.judge(evidence), readings, others
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ClaimVerdict:
     """A judged claim.
 
     Attributes:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perhop.sweeps.backend import Backend
-    from perhop.sweeps.plan import Plan
+    from perhop.sweeps.plan import SweepPlan
     from perhop.sweeps.run import Failure, Progress
     from perhop.sweeps.summary import PointSummary
 
@@ -55,7 +55,7 @@ class Swept:
         failures: The runs that failed, in the order of the points and seeds; their points have no estimates.
     """
 
-    plan: Plan
+    plan: SweepPlan
     counts: Sequence[int]
     summaries: Sequence[PointSummary]
     work: Counts
@@ -87,7 +87,7 @@ class Swept:
         report.write_sweep(outputs.claim_directory(folder), self, self.store, command, jobs)
 
 
-def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Swept:
+def run_sweep(plan: SweepPlan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Swept:
     """Do what is missing of a sweep, and estimate.
 
     Args:
@@ -111,7 +111,7 @@ def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progr
         return Swept(plan, counts, summaries, runner.counts, place.store, reached, failures)
 
 
-def planned(plan: Plan) -> str:
+def planned(plan: SweepPlan) -> str:
     """What a sweep is about to do, in a sentence."""
     points = counted(len(plan.points), "point")
     if plan.until_ci is None:

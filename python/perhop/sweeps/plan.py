@@ -119,7 +119,7 @@ class UntilCi:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SweepPlan:
     """A checked sweep: every point's scenario has passed the engine's parser.
 
     Attributes:
@@ -167,7 +167,7 @@ class Given:
     until_ci: str | None = None
 
 
-def read_plan(source: Path | Mapping[str, Any], given: Given) -> Plan:
+def read_plan(source: Path | Mapping[str, Any], given: Given) -> SweepPlan:
     """Read SWEEP.toml, or data with its keys, and check every point.
 
     Raises:
@@ -199,7 +199,7 @@ def read_plan(source: Path | Mapping[str, Any], given: Given) -> Plan:
     else:
         metrics = of_traffic([point.scenario for point in points])
     check_metrics(points, until_ci.metrics if until_ci else (), f"{where}: `until-ci.metrics`")
-    return Plan(
+    return SweepPlan(
         TITLE.read(data, "title", where) or path.stem,
         points,
         metrics,

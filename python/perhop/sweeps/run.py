@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perhop.stores.metrics import Measured
     from perhop.stores.sweeps import SweepStore
     from perhop.sweeps.backend import Backend
-    from perhop.sweeps.plan import Plan, Point
+    from perhop.sweeps.plan import Point, SweepPlan
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 """Given what is counted and how many there are: a step to call after each; if it has a method `waiting`, it
@@ -179,7 +179,7 @@ def _seen(frame: pl.DataFrame) -> dict[str, dict[int, dict[str, float]]]:
     return found
 
 
-def sweep(plan: Plan, runner: Runner) -> tuple[list[int], list[float | None]]:
+def sweep(plan: SweepPlan, runner: Runner) -> tuple[list[int], list[float | None]]:
     """Do every run of a plan that the store does not hold yet.
 
     Returns:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perhop.statistics.intervals import Estimate
     from perhop.statistics.observations import Observations
     from perhop.stores.sweeps import SweepStore
-    from perhop.sweeps.plan import Plan, Point
+    from perhop.sweeps.plan import Point, SweepPlan
     from perhop.sweeps.run import Failure
 
 Seeds = tuple[str, int, int]
@@ -92,7 +92,7 @@ def counting(frame: pl.DataFrame, wanted: Sequence[Seeds]) -> dict[Seeds, pl.Dat
     return found
 
 
-def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[PointSummary]:
+def summarize(plan: SweepPlan, counts: Sequence[int], store: SweepStore) -> list[PointSummary]:
     """Estimates of the plan's metrics at each of its points.
 
     Args:
@@ -124,7 +124,7 @@ def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[Poin
     return out
 
 
-def _wanted(plan: Plan, counts: Sequence[int]) -> list[Seeds]:
+def _wanted(plan: SweepPlan, counts: Sequence[int]) -> list[Seeds]:
     return [(point.key, plan.seed, runs) for point, runs in zip(plan.points, counts, strict=True)]
 
 
@@ -222,7 +222,7 @@ def lines_of(summaries: Sequence[PointSummary]) -> list[dict[str, str]]:
 
 
 def to_text(
-    plan: Plan,
+    plan: SweepPlan,
     summaries: Sequence[PointSummary],
     width: int | None,
     reached: Sequence[float | None] = (),
@@ -248,7 +248,7 @@ def to_text(
     return as_text(Report(plan.title, [lead(plan, summaries)], parts), width)
 
 
-def lead(plan: Plan, summaries: Sequence[PointSummary]) -> str:
+def lead(plan: SweepPlan, summaries: Sequence[PointSummary]) -> str:
     """How many points and runs, in a sentence."""
     least, most = (pick(summary.runs for summary in summaries) for pick in (min, max))
     runs = counted(least, "run") if least == most else f"{least} to {most} runs"
@@ -306,7 +306,7 @@ def _absent(summaries: Sequence[PointSummary]) -> Iterator[str]:
         yield f"No run has a value of {', '.join(names[:MOST_NAMED])}{rest}{where}: {reason}."
 
 
-def precision(plan: Plan, reached: Sequence[float | None]) -> list[str]:
+def precision(plan: SweepPlan, reached: Sequence[float | None]) -> list[str]:
     """What early stopping asks of the intervals, and how wide they are, in a sentence; none without it.
 
     Args:
@@ -350,7 +350,7 @@ def shown_text(found: Estimate | None, metric: str, style: Style = TERMINAL) -> 
 
 
 def to_json(
-    plan: Plan,
+    plan: SweepPlan,
     summaries: Sequence[PointSummary],
     failures: Sequence[Failure] = (),
     reached: Sequence[float | None] = (),
@@ -402,7 +402,7 @@ def estimate_json(found: Estimate | None) -> dict[str, Any] | None:
     return content if not found.missing else {**content, "of": found.of}
 
 
-def sample_frame(plan: Plan, counts: Sequence[int], store: SweepStore) -> pl.DataFrame:
+def sample_frame(plan: SweepPlan, counts: Sequence[int], store: SweepStore) -> pl.DataFrame:
     """Every run that counts in long form, all its metrics: `point`, the factors, `seed`, `metric`, `value`.
 
     Ordered by point, metric and seed; null where a run has no value.

@@ -23,7 +23,7 @@ from perhop.statistics.judging import Judgement
 from perhop.studies import PAPERS, STUDIES
 from perhop.studies.page import StudyPart, reproduction_page
 from perhop.studies.reproduction import Cell, StudyOutcome, by_paper
-from perhop.studies.study import Claim, Note, Sentence, Study, Verdict
+from perhop.studies.study import Claim, ClaimVerdict, Note, Sentence, Study
 from perhop.studies.writer import ReproductionReport
 
 SCHEMES = Axis("scheme", "Scheme", {"rio": "RIO", "rio-plus-out": "RI+O"})
@@ -85,9 +85,9 @@ SENTENCE = Sentence("it always does", "3, Table 1")
 
 def verdict(
     name: str, text: str, judgement: Judgement, *, source: Sentence | None = SENTENCE, tried: str = ""
-) -> Verdict:
+) -> ClaimVerdict:
     claim = Claim(name, text, lambda _evidence: judgement, source, "Read by hand.", "The hand.", tried)
-    return Verdict(claim, judgement)
+    return ClaimVerdict(claim, judgement)
 
 
 def outcome() -> StudyOutcome:
@@ -251,7 +251,7 @@ def test_a_study_costs_the_same_after_many_others(tmp_path: Path, monkeypatch: p
 
 def test_the_page_shows_each_paper_with_all_its_sentences() -> None:
     study = STUDIES["kim-table1"]
-    verdicts = [Verdict(claim, Judgement(holds=True, evidence="as it is")) for claim in study.claims]
+    verdicts = [ClaimVerdict(claim, Judgement(holds=True, evidence="as it is")) for claim in study.claims]
     made = replace(outcome(), study=replace(study, tables=(), plots=()), verdicts=verdicts, rows=[])
     text = " ".join(read(reproduction_page([StudyPart.of(made)], "perhop reproduce")).text.split())
     (paper,) = [paper for paper in PAPERS if paper.id == "kim"]

@@ -31,7 +31,7 @@ from perhop.studies.bouras.common import (
 from perhop.studies.bouras.judges import Case, cell
 from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.reproduction import Counts, execute, plan
-from perhop.studies.study import Verdict
+from perhop.studies.study import ClaimVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +80,7 @@ def rule(claim: str, name: str = "", case: Case = CASE) -> Callable[[Evidence], 
     return lambda found: one(found).holds
 
 
-def verdict(claim: str, found: Evidence) -> Verdict:
+def verdict(claim: str, found: Evidence) -> ClaimVerdict:
     """A claim of the figures judged by all of its readings and rules."""
     (wanted,) = (one for study in bouras.STUDIES for one in study.claims if one.id == claim)
     return wanted.verdict(found)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from perhop.show.declared import Factors
-    from perhop.studies.study import Verdict
+    from perhop.studies.study import ClaimVerdict
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def evidence(values: dict[tuple[str, str], list[float]], key: Callable[[str], Fa
     )
 
 
-def beta_by(ratios: Mapping[str, list[float]]) -> Verdict:
+def beta_by(ratios: Mapping[str, list[float]]) -> ClaimVerdict:
     """The verdict on beta where the green sources have these ratios."""
     values = {(form, "ratio"): found for form, found in ratios.items()}
     lost = [
@@ -404,7 +404,7 @@ def test_raising_makes_up_for_what_the_short_wait_takes(
     assert beyond.raising_compensates()(found).holds is holds
 
 
-def control(waits: Mapping[str, list[float]]) -> Verdict:
+def control(waits: Mapping[str, list[float]]) -> ClaimVerdict:
     """The verdict on what shortens green's wait, where its 99 % quantiles are these."""
     samples = [
         (seed, Sample(delay.key(scheme, form), metric, "ms", value))

@@ -18,7 +18,7 @@ from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.kim import best_rio, expansion, fig2, fig3, recovery, senders, table1
 from perhop.studies.kim import map as assumptions
 from perhop.studies.kim.common import KEEPS, corrected, window
-from perhop.studies.study import Verdict
+from perhop.studies.study import ClaimVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -373,7 +373,7 @@ def table_samples(rates: Mapping[str, Mapping[float, float]]) -> list[tuple[int,
     return samples
 
 
-def verdict_of(name: str, samples: list[tuple[int, Sample]]) -> Verdict:
+def verdict_of(name: str, samples: list[tuple[int, Sample]]) -> ClaimVerdict:
     claim = next(claim for claim in table1.TABLE1.claims if claim.id == name)
     return claim.verdict(Evidence(samples, table1.TABLE1.published))
 

@@ -12,7 +12,7 @@ from perhop.show.declared import Row
 from perhop.statistics.judging import Judgement
 from perhop.studies import PAPERS, STUDIES, PaperStudies
 from perhop.studies.reproduction import Cell, StudyOutcome
-from perhop.studies.study import Verdict
+from perhop.studies.study import ClaimVerdict
 
 PAGES = Path(__file__).parents[3] / "docs" / "papers"
 
@@ -20,7 +20,7 @@ PAGES = Path(__file__).parents[3] / "docs" / "papers"
 def outcome(study_id: str) -> StudyOutcome:
     """All claims hold, by a text with a sign that Markdown tables use; the first table has one number."""
     study = STUDIES[study_id]
-    verdicts = [Verdict(claim, Judgement(holds=True, evidence="1 | 2")) for claim in study.claims]
+    verdicts = [ClaimVerdict(claim, Judgement(holds=True, evidence="1 | 2")) for claim in study.claims]
     rows = [
         Row({**p.factors}, p.metric, "Mbit/s", p.value, p.value + 1, (p.value, p.value + 2), 6)
         for p in study.published

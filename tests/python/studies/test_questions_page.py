@@ -11,7 +11,7 @@ from perhop.show.declared import Factor, Row
 from perhop.statistics.judging import Judgement
 from perhop.studies import QUESTIONS, Questions
 from perhop.studies.reproduction import Cell, StudyOutcome
-from perhop.studies.study import Study, Verdict
+from perhop.studies.study import ClaimVerdict, Study
 
 DOCS = Path(__file__).parents[3] / "docs"
 each_group = pytest.mark.parametrize("group", QUESTIONS, ids=lambda group: group.id)
@@ -19,7 +19,7 @@ each_group = pytest.mark.parametrize("group", QUESTIONS, ids=lambda group: group
 
 def refuted(study: Study) -> StudyOutcome:
     """No prediction holds, by a text with a sign that Markdown tables use; each plot has two numbers."""
-    verdicts = [Verdict(claim, Judgement(holds=False, evidence="1 | 2")) for claim in study.claims]
+    verdicts = [ClaimVerdict(claim, Judgement(holds=False, evidence="1 | 2")) for claim in study.claims]
     more: dict[str, Factor] = {"profile_mbps": 2.0, "service": "green", "customer": "gold", "size": "short"}
     rows = [
         Row({**cell, **more, "side": side}, plot.metric, "", None, 1.0, None, 1)

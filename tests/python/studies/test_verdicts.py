@@ -18,7 +18,7 @@ from perhop.studies.judges import Judges
 from perhop.studies.paper import claims
 from perhop.studies.reproduction import Cell, StudyOutcome, by_paper, judge, to_json
 from perhop.studies.statement import Statement, statement
-from perhop.studies.study import Claim, Reading, Sentence, Study, Verdict
+from perhop.studies.study import Claim, ClaimVerdict, Reading, Sentence, Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ NINE = says(holds=None, needed=9)
 
 
 def test_a_claim_with_readings_holds_only_if_all_of_them_do() -> None:
-    def verdict(*readings: Callable[[Evidence], Judgement]) -> Verdict:
+    def verdict(*readings: Callable[[Evidence], Judgement]) -> ClaimVerdict:
         wording = statement(
             {
                 "method": "",
@@ -144,7 +144,7 @@ def test_a_claim_that_chose_a_setting_is_judged_and_not_counted() -> None:
 def test_totals_of_papers_are_in_the_json() -> None:
     paper = STUDIES["kim-table1"]
     verdicts = [
-        Verdict(
+        ClaimVerdict(
             replace(claim, readings=(), others=(), chose="a setting" if first else ""),
             Judgement(holds=True, evidence=""),
         )

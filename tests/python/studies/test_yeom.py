@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perhop.show.declared import Factors
-    from perhop.studies.study import Claim, Study, Verdict
+    from perhop.studies.study import Claim, ClaimVerdict, Study
 
 
 def printed(study: Study) -> Evidence:
@@ -337,7 +337,7 @@ def claim_of(study: Study, claim_id: str) -> Claim:
 def test_a_sentence_without_a_level_is_read_at_each_level_and_over_all() -> None:
     """Three-drop is further than RIO at 120 %, and nearer over all levels: neither reading is dropped."""
 
-    def verdict(at_60: float, at_120: float) -> Verdict:
+    def verdict(at_60: float, at_120: float) -> ClaimVerdict:
         errors = {(RIO, 60): 0.3, (RIO, 90): 0.2, (RIO, 120): 0.03}
         errors |= {(THREE_DROP, 60): at_60, (THREE_DROP, 90): 0.1, (THREE_DROP, 120): at_120}
         values = {named("rmse", cell(s, p)): value for (s, p), value in errors.items()}
@@ -349,7 +349,7 @@ def test_a_sentence_without_a_level_is_read_at_each_level_and_over_all() -> None
 
 
 def test_reserved_flows_may_be_all_of_them_or_most() -> None:
-    def verdict(*rates: float) -> Verdict:
+    def verdict(*rates: float) -> ClaimVerdict:
         values = {named("throughput", ten_flows.entry(NO_OUT, 60, 0.0)): 1.5}
         for reserved, rate in zip(ten_flows.RESERVED, rates, strict=True):
             values[named("throughput", ten_flows.entry(NO_OUT, 60, reserved))] = rate
@@ -379,7 +379,7 @@ def test_guarantees_are_soft_only_if_a_rate_is_missed_that_the_link_can_carry() 
 
 
 def test_an_error_close_to_the_targets_may_be_no_closer_than_rios() -> None:
-    def verdict(error: float, rios: float) -> Verdict:
+    def verdict(error: float, rios: float) -> ClaimVerdict:
         values = {named("rmse", cell(THREE_DROP, p)): error for p in ten_flows.CAPACITY}
         values |= {named("rmse", cell(RIO, p)): rios for p in ten_flows.CAPACITY}
         return claim_of(table1.TABLE1, "three-drop-close").verdict(evidence_of(values))
@@ -407,7 +407,7 @@ def test_considerably_different_hangs_on_the_tolerance() -> None:
 
 
 def test_in_packets_dropped_at_120_percent_alone_leave_the_sentence_open() -> None:
-    def verdict(at_90: int, at_120: int) -> Verdict:
+    def verdict(at_90: int, at_120: int) -> ClaimVerdict:
         values = {named("in_drops", cell(RIO, p)): n for p, n in ((60, 0), (90, at_90), (120, at_120))}
         return claim_of(table1.FIG3, "no-in-drops").verdict(evidence_of(values, more=0.0))
 
@@ -417,7 +417,7 @@ def test_in_packets_dropped_at_120_percent_alone_leave_the_sentence_open() -> No
 
 
 def test_the_impact_of_a_source_may_be_what_flows_get_or_what_they_miss() -> None:
-    def verdict(without: float, with_it: float) -> Verdict:
+    def verdict(without: float, with_it: float) -> ClaimVerdict:
         rates = {udp.PROFILE: with_it, 0.0: without}
         values = {
             named("throughput", udp.of(s, udp.RESERVED, profile)): rate
@@ -432,7 +432,7 @@ def test_the_impact_of_a_source_may_be_what_flows_get_or_what_they_miss() -> Non
 
 
 def test_smaller_round_trips_are_held_step_by_step_and_from_end_to_end() -> None:
-    def verdict(*rates: float) -> Verdict:
+    def verdict(*rates: float) -> ClaimVerdict:
         values = {
             named("throughput", rtt.entry(s, p, profile, time)): rate
             for s in COMPARED
@@ -448,7 +448,7 @@ def test_smaller_round_trips_are_held_step_by_step_and_from_end_to_end() -> None
 
 
 def test_a_figure_of_an_unnamed_scheme_may_show_any() -> None:
-    def verdict(**times: float) -> Verdict:
+    def verdict(**times: float) -> ClaimVerdict:
         values = {}
         for scheme in COMPARED:
             values[named("peak_rate", {"scheme": scheme, "source": aggregates.SINGLE})] = 2.0
@@ -462,7 +462,7 @@ def test_a_figure_of_an_unnamed_scheme_may_show_any() -> None:
 
 
 def test_a_flow_beyond_its_target_achieves_it_by_one_reading() -> None:
-    def verdict(inverse: float, rios: float) -> Verdict:
+    def verdict(inverse: float, rios: float) -> ClaimVerdict:
         values = {}
         for name, percent in itertools.product(other_rates.SETS, other_rates.CAPACITY):
             for scheme, off in ((INVERSE, inverse), (RIO, rios)):

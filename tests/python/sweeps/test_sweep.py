@@ -34,7 +34,7 @@ from perhop.stores.sweeps import SweepStore
 from perhop.sweeps.backend import Failed, LocalBackend, Task
 from perhop.sweeps.job import Swept, Workplace
 from perhop.sweeps.pictures import Marks, _marks_sheet, drawn, html_plots, waiting_times
-from perhop.sweeps.plan import Given, Plan, Point, read_plan
+from perhop.sweeps.plan import Given, Point, SweepPlan, read_plan
 from perhop.sweeps.report import write_sweep
 from perhop.sweeps.run import looks, widest
 from perhop.sweeps.sampling import latin_hypercube
@@ -65,7 +65,7 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def plan_of(tmp_path: Path, text: str) -> Plan:
+def plan_of(tmp_path: Path, text: str) -> SweepPlan:
     return read_plan(write(tmp_path, text), Given())
 
 
@@ -73,7 +73,7 @@ def sweep(path: Path, store: Path, given: Given | None = None, jobs: int = 2) ->
     return quietly(path, Workplace(store, "local", jobs, None), given)
 
 
-def factors(plan: Plan) -> list[tuple[Any, ...]]:
+def factors(plan: SweepPlan) -> list[tuple[Any, ...]]:
     return [tuple(point.factors.values()) for point in plan.points]
 
 

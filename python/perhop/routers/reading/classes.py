@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.model import ALL_CODEPOINTS, Match, Port, Queue
+from perhop.routers.model import ALL_CODEPOINTS, Match, Port, PortQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,9 +30,9 @@ class Classes:
         self.local: Iterator[int] = iter(LOCAL_USE)
         """The codepoints for classes without any."""
 
-    def named(self, queues: list[Queue]) -> list[Queue]:
+    def named(self, queues: list[PortQueue]) -> list[PortQueue]:
         """Give each queue a name of its own."""
-        result: list[Queue] = []
+        result: list[PortQueue] = []
         names: set[str] = set()
         for queue in queues:
             name = queue.name.strip() or "unnamed"
@@ -44,11 +44,11 @@ class Classes:
             result.append(queue if name == queue.name else replace(queue, name=name))
         return result
 
-    def disjoint(self, queues: list[Queue]) -> list[Queue]:
+    def disjoint(self, queues: list[PortQueue]) -> list[PortQueue]:
         """Give each class the packets that no earlier one takes; the last takes all others."""
         taken: set[int] = set()
-        result: list[Queue] = []
-        rest: Queue | None = None
+        result: list[PortQueue] = []
+        rest: PortQueue | None = None
         for queue in queues:
             line = queue.match.line or queue.line
             if rest is not None:
@@ -74,7 +74,7 @@ class Classes:
                 self._account.find("W14", rest.line, f"class {rest.name}: earlier classes take all packets")
             rest = result.pop()
         elif rest is None and result:
-            rest = Queue(self._port.default_name, 0)
+            rest = PortQueue(self._port.default_name, 0)
             self._account.find("W04", self._port.line, "no class for other packets: they get a queue")
         return result if rest is None else [*result, replace(rest, match=Match(None))]
 
@@ -126,7 +126,7 @@ def shown(codepoints: frozenset[int]) -> str:
     return ", ".join(map(str, units.shown_codepoints(codepoints)))
 
 
-def explicit(queues: list[Queue]) -> list[Queue]:
+def explicit(queues: list[PortQueue]) -> list[PortQueue]:
     """Queues of which only the last may take all that others do not: one before it names its packets."""
     named = frozenset[int]().union(*(queue.match.codepoints or () for queue in queues))
     return [
@@ -137,7 +137,7 @@ def explicit(queues: list[Queue]) -> list[Queue]:
     ]
 
 
-def complete(queues: list[Queue], own: frozenset[int]) -> list[Queue]:
+def complete(queues: list[PortQueue], own: frozenset[int]) -> list[PortQueue]:
     """Queues within a class of these packets: if they take all of them, the last one takes all others."""
     codes = [queue.match.codepoints for queue in queues]
     known = [code for code in codes if code is not None]

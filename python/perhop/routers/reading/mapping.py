@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Queue
+from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, PortQueue
 from perhop.routers.reading.document import Entry, Section, configured, match_entry
 from perhop.routers.reading.meters import profile
 from perhop.routers.reading.schedulers import Schedulers
@@ -14,7 +14,7 @@ from perhop.routers.reading.template import traffic
 from perhop.routers.units import key, quoted
 
 if TYPE_CHECKING:
-    from perhop.routers.model import Jitter, Meter
+    from perhop.routers.model import Jitter, PortMeter
     from perhop.routers.reading.amounts import Answers, Need
     from perhop.routers.source import Account
 
@@ -102,7 +102,7 @@ class Mapping:
 
     # Meters
 
-    def _meters(self, queues: list[Queue]) -> list[Section]:
+    def _meters(self, queues: list[PortQueue]) -> list[Section]:
         result = []
         metered = [q for q in [*self._schedulers.nested, *queues] if q.name not in self._schedulers.policed]
         listed = [(self._metered(q, queues), q.name, meter) for q in metered for meter in q.meters]
@@ -132,13 +132,13 @@ class Mapping:
             result += [section, Section(f"[{self.link}.meters.profile]", table, name)]
         return result
 
-    def _own_meter(self, given: tuple[Match, str, Meter]) -> tuple[Match, str, Meter]:
+    def _own_meter(self, given: tuple[Match, str, PortMeter]) -> tuple[Match, str, PortMeter]:
         """A meter of the port with the codepoints of its packets."""
         match, name, meter = given
         codepoints = self._schedulers.classes.codepoints(match, name, "policer of")
         return replace(match, codepoints=codepoints, unknown=()), name, meter
 
-    def _metered(self, queue: Queue, queues: list[Queue]) -> Match:
+    def _metered(self, queue: PortQueue, queues: list[PortQueue]) -> Match:
         """A class's packets, by codepoint if it takes all others beside a class without a meter."""
         named = [one for one in queues if one.match.codepoints is not None]
         if queue.match.codepoints is not None or all(one.meters for one in named):

@@ -9,14 +9,14 @@ from perhop.routers.reading.document import Entry, bytes_entry, configured, rate
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
-    from perhop.routers.model import Meter
+    from perhop.routers.model import PortMeter
     from perhop.routers.reading.amounts import Amounts
     from perhop.routers.source import Account
 
 MARKERS = {"one-bucket": "token-bucket", "rfc2697": "srtcm", "rfc2698": "trtcm", "rfc4115": "rfc4115"}
 
 
-def profile(meter: Meter, amounts: Amounts, account: Account, name: str) -> list[Entry] | None:
+def profile(meter: PortMeter, amounts: Amounts, account: Account, name: str) -> list[Entry] | None:
     """The keys of a meter's profile; None (with a finding) if it does nothing that perhop can do."""
     if meter.conform == "drop":
         account.find("W10", meter.line, f"policer of {name} drops what conforms; it is left out")
@@ -58,7 +58,7 @@ def profile(meter: Meter, amounts: Amounts, account: Account, name: str) -> list
     return entries
 
 
-def _out(meter: Meter, kind: str) -> tuple[str, str]:
+def _out(meter: PortMeter, kind: str) -> tuple[str, str]:
     """The value of `out`, and what is approximated."""
     passed = "what exceeds passes unchanged on the device; here it becomes yellow"
     if kind == "one-bucket":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from perhop.routers.curves import Shape
-    from perhop.routers.model import Drop, Queue, Selector
+    from perhop.routers.model import Drop, PortQueue, Selector
     from perhop.routers.reading.amounts import Amounts
     from perhop.routers.source import Account
 
@@ -69,7 +69,7 @@ class Rules:
         self._amounts = amounts
         self._account = account
 
-    def rule(self, queue: Queue, service_bps: float | None, *, whole_port: bool) -> Rule:
+    def rule(self, queue: PortQueue, service_bps: float | None, *, whole_port: bool) -> Rule:
         """A queue's AQM."""
         if queue.head_drop:
             text = f"class {queue.name} drops at the head; here at the tail"
@@ -97,7 +97,7 @@ class Rules:
         groups = self._groups(queue, drops)
         return self._early(queue, groups, limit, total, in_units, in_packets=in_packets)
 
-    def _limited(self, queue: Queue, drops: list[tuple[Drop, Shape | None]], limit: Quantity) -> bool:
+    def _limited(self, queue: PortQueue, drops: list[tuple[Drop, Shape | None]], limit: Quantity) -> bool:
         """Whether some packets have a limit of their own; those that say the queue's are left out."""
         own = queue.match.codepoints or ALL_CODEPOINTS
         for selector, quantity in queue.limits:
@@ -111,7 +111,7 @@ class Rules:
         ]
         return bool(queue.limits) or any(drop.limit is not None for drop, _ in drops)
 
-    def _service(self, queue: Queue, service_bps: float | None) -> Callable[[], float]:
+    def _service(self, queue: PortQueue, service_bps: float | None) -> Callable[[], float]:
         def rate() -> float:
             if service_bps is not None:
                 return service_bps
@@ -119,7 +119,7 @@ class Rules:
 
         return rate
 
-    def _block(self, queue: Queue, *, whole_port: bool) -> list[Entry]:
+    def _block(self, queue: PortQueue, *, whole_port: bool) -> list[Entry]:
         block = queue.block
         if block is None:  # pragma: no cover - callers have asked
             return []
@@ -138,7 +138,7 @@ class Rules:
 
     # The limit
 
-    def _limit(self, queue: Queue, service_bps: float | None) -> Quantity:
+    def _limit(self, queue: PortQueue, service_bps: float | None) -> Quantity:
         if queue.limit is not None:
             return queue.limit
         highest = [drop.curve.points[-1][0] for drop in queue.curves if drop.curve.points]
@@ -164,7 +164,7 @@ class Rules:
     # Curves
 
     def _shapes(
-        self, queue: Queue, limit: Quantity, service: Callable[[], float]
+        self, queue: PortQueue, limit: Quantity, service: Callable[[], float]
     ) -> tuple[list[tuple[Drop, Shape | None]], bool]:
         """The queue's curves, and whether they and the limit are in packets."""
         quantities = [quantity for drop in queue.curves for quantity, _ in drop.curve.points]
@@ -176,7 +176,7 @@ class Rules:
             (drop, self._shape(queue, drop, limit, total, service, in_packets=in_packets)) for drop in reached
         ], in_packets
 
-    def _reached(self, queue: Queue) -> list[Drop]:
+    def _reached(self, queue: PortQueue) -> list[Drop]:
         """The curves of packets that the class takes; others are reported, and kept if there are no more."""
         codepoints = queue.match.codepoints
         if codepoints is None:
@@ -194,7 +194,7 @@ class Rules:
 
     def _shape(
         self,
-        queue: Queue,
+        queue: PortQueue,
         drop: Drop,
         limit: Quantity,
         total: float,
@@ -258,7 +258,7 @@ class Rules:
 
     def _early(
         self,
-        queue: Queue,
+        queue: PortQueue,
         groups: list[Group],
         limit: Quantity,
         total: float,
@@ -322,7 +322,7 @@ class Rules:
             entries.append(configured("ecn", ECN_VALUES[group.ecn], group.line, str(group.ecn)))
         return entries
 
-    def _colors(self, queue: Queue, assigned: dict[Color, Shape]) -> Colors:
+    def _colors(self, queue: PortQueue, assigned: dict[Color, Shape]) -> Colors:
         """The colors of codepoints, for the template of traffic."""
         by_codepoint: dict[int, Color] = {}
         for color, shape in assigned.items():
@@ -334,7 +334,7 @@ class Rules:
             by_codepoint.setdefault(value, "green")
         return Colors(by_codepoint, tuple(assigned))
 
-    def _kinds(self, queue: Queue, groups: list[Group]) -> Colors:
+    def _kinds(self, queue: PortQueue, groups: list[Group]) -> Colors:
         """A codepoint of each profile, or the colors that profiles are for."""
         listed = [group.color for group in groups if group.color is not None]
         if listed:
@@ -353,7 +353,7 @@ class Rules:
 
     # Which packets have which curve
 
-    def _groups(self, queue: Queue, drops: list[tuple[Drop, Shape | None]]) -> list[Group]:
+    def _groups(self, queue: PortQueue, drops: list[tuple[Drop, Shape | None]]) -> list[Group]:
         """Packets with the same curve, limit and ECN mode, each group with its selectors."""
         if any(drop.selector.color is not None for drop, _ in drops):
             return self._by_color(queue, drops)
@@ -394,7 +394,7 @@ class Rules:
             groups = [group for group in groups if not group.plain]
         return groups
 
-    def _by_color(self, queue: Queue, drops: list[tuple[Drop, Shape | None]]) -> list[Group]:
+    def _by_color(self, queue: PortQueue, drops: list[tuple[Drop, Shape | None]]) -> list[Group]:
         groups = []
         for drop, shape in drops:
             ecn = drop.ecn if drop.ecn is not queue.ecn else None
@@ -410,7 +410,7 @@ class Rules:
         return [group for group in groups if group.shape is not None or group.limit is not None]
 
     def _without_curve(
-        self, queue: Queue, universe: frozenset[int], drops: list[tuple[Drop, Shape | None]]
+        self, queue: PortQueue, universe: frozenset[int], drops: list[tuple[Drop, Shape | None]]
     ) -> tuple[Drop, Shape | None] | None:
         """The curve for codepoints that no curve names: the most lenient one, which is reported."""
         covered = frozenset[int]().union(*(drop.selector.codepoints or () for drop, _ in drops))
@@ -427,7 +427,7 @@ class Rules:
 
     # The other keys
 
-    def _average(self, queue: Queue) -> list[Entry]:
+    def _average(self, queue: PortQueue) -> list[Entry]:
         average = queue.average
         if average is None or average.weight is None:
             text = f"class {queue.name}: the weight of the average is not known; instantaneous (1) here"
@@ -449,12 +449,12 @@ class Rules:
         self._account.find("W12", queue.line, text)
         return [entry, Entry("wait", "false", 0, How.ASSUMED, "spacing of drops")]
 
-    def _ecn(self, queue: Queue) -> list[Entry]:
+    def _ecn(self, queue: PortQueue) -> list[Entry]:
         if queue.ecn is Ecn.OFF:
             return []
         return [configured("ecn", ECN_VALUES[queue.ecn], queue.ecn_line or queue.line, str(queue.ecn))]
 
-    def _packet(self, queue: Queue, line: int, *, in_packets: bool) -> list[Entry]:
+    def _packet(self, queue: PortQueue, line: int, *, in_packets: bool) -> list[Entry]:
         entries = []
         if not in_packets:
             said = "p is the same for packets of all sizes"
@@ -497,6 +497,6 @@ def _curve_entry(key: str, shape: Shape, unit: Callable[[float], str]) -> Entry:
     return Entry(key, quoted(text), shape.line, shape.how, labels)
 
 
-def _place(queue: Queue) -> int:
+def _place(queue: PortQueue) -> int:
     """The line of a queue's first curve, which may be on another line than its class."""
     return queue.curves[0].curve.line if queue.curves else queue.line

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Quantity, Queue, Rate, RateUnit, Unit
+from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, PortQueue, Quantity, Rate, RateUnit, Unit
 from perhop.routers.reading import trees
 from perhop.routers.reading.amounts import Amounts
 from perhop.routers.reading.classes import Classes, complete, explicit
@@ -19,7 +19,7 @@ from perhop.routers.reading.sharing import FULL, Shares, limit_of
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
-    from perhop.routers.model import Meter, TreeClass
+    from perhop.routers.model import PortMeter, TreeClass
     from perhop.routers.reading.amounts import Answers
     from perhop.routers.source import Account
 
@@ -34,7 +34,7 @@ class Tables:
     """The tables of a scheduler, and its queues in order, each with the color of every codepoint."""
 
     sections: list[Section] = field(default_factory=list)
-    order: list[tuple[Queue, Colors]] = field(default_factory=list)
+    order: list[tuple[PortQueue, Colors]] = field(default_factory=list)
 
     def add(self, other: Tables) -> None:
         """Append what another scheduler or queue has."""
@@ -58,16 +58,16 @@ class Schedulers:
         """Queues whose own policer is that of a strict queue."""
         self.names: list[str] = []
         """The names of classes, as --match has them."""
-        self.nested: list[Queue] = []
+        self.nested: list[PortQueue] = []
         """Queues of policies within classes, with the packets that each has."""
 
-    def queues(self) -> list[Queue]:
+    def queues(self) -> list[PortQueue]:
         """The queues of the port, by name and with their packets."""
         named = self.classes.named(self.port.queues)
         self.names = [queue.name for queue in named]
         return self.classes.disjoint(named)
 
-    def scheduled(self, queues: list[Queue], path: str) -> Tables:
+    def scheduled(self, queues: list[PortQueue], path: str) -> Tables:
         """The tables of the port's queue."""
         if not queues:  # a link without a queue is not measured
             said = "policers only: a queue beside them"
@@ -85,14 +85,14 @@ class Schedulers:
         result.add(self._alone(path, queues[0]) if len(queues) == 1 else self._together(path, queues))
         return result
 
-    def _alone(self, path: str, queue: Queue) -> Tables:
+    def _alone(self, path: str, queue: PortQueue) -> Tables:
         """A queue without a scheduler beside it."""
         found = self._rules.rule(queue, self._service(queue), whole_port=True)
         profiles = [Section(f"[[{path}.profiles]]", entries, queue.name) for entries in found.profiles]
         section = Section(f"[{path}]", found.entries, queue.name)
         return Tables([section, *profiles], [(queue, found.colors)])
 
-    def _together(self, path: str, queues: list[Queue]) -> Tables:
+    def _together(self, path: str, queues: list[PortQueue]) -> Tables:
         """Several queues: strict ones and others that share, by the scheduler that says most of it."""
         strict = sorted((q for q in queues if q.level is not None), key=lambda q: q.level or 0)
         others = [q for q in queues if q.level is None]
@@ -119,19 +119,21 @@ class Schedulers:
             self._shares.unused(queues, used | {q.name: self._shares.guaranteed(q) for q in strict if capped})
         return self._listed(path, top, queues, keys)
 
-    def _listed(self, path: str, top: Section, queues: list[Queue], keys: dict[str, list[Entry]]) -> Tables:
+    def _listed(
+        self, path: str, top: Section, queues: list[PortQueue], keys: dict[str, list[Entry]]
+    ) -> Tables:
         """A scheduler with its queues, of which the last takes all other packets."""
         result = Tables([top])
         for queue in queues:
             result.add(self._queue(path, queue, keys[queue.name], last=queue is queues[-1]))
         return result
 
-    def _tree(self, path: str, queues: list[Queue], port: Port) -> Tables:
+    def _tree(self, path: str, queues: list[PortQueue], port: Port) -> Tables:
         """The tables of a hierarchical token bucket."""
         result = Tables()
         taken = frozenset[int]().union(*(queue.match.codepoints or () for queue in queues))
 
-        def leaf(queue: Queue, made: TreeClass, place: str) -> tuple[list[Entry], list[Section]]:
+        def leaf(queue: PortQueue, made: TreeClass, place: str) -> tuple[list[Entry], list[Section]]:
             keys = [] if queue is queues[-1] else [self._match(queue)]
             place += ".queue"
             held = self._inner(queue, made, place, taken) if queue.within else self._alone(place, queue)
@@ -141,7 +143,7 @@ class Schedulers:
         result.sections = trees.sections(port, path, queues, self.amounts.scenario_rate()[0], leaf)
         return result
 
-    def _below(self, queue: Queue) -> Queue:
+    def _below(self, queue: PortQueue) -> PortQueue:
         """A queue without a ceiling that is not below the port's rate."""
         ceiling = queue.ceiling
         if ceiling is None:
@@ -153,11 +155,11 @@ class Schedulers:
         self._account.find("W13", ceiling.line, text)
         return replace(queue, ceiling=None)
 
-    def _limited(self, queues: list[Queue]) -> bool:
+    def _limited(self, queues: list[PortQueue]) -> bool:
         """Whether some of these have a ceiling or a policy of their own, which only `htb` can say."""
         return any(queue.ceiling is not None or queue.within for queue in queues)
 
-    def _borrowing(self, path: str, queues: list[Queue], strict: list[Queue]) -> Tables:
+    def _borrowing(self, path: str, queues: list[PortQueue], strict: list[PortQueue]) -> Tables:
         """The tables of a tree of `htb`: ceilings, strict queues that are shaped, policies within classes."""
         contended = any(map(self._borrows, queues))
         sure = [queue for queue in strict if contended and _shares_above(queue)]
@@ -192,12 +194,12 @@ class Schedulers:
             self._shares.unused([queue], {queue.name: queue.guarantee or queue.share})
         return self._tree(path, ordered, replace(self.port, tree=[root], quantum_divisor=None))
 
-    def _borrows(self, queue: Queue) -> bool:
+    def _borrows(self, queue: PortQueue) -> bool:
         """Whether a queue may have more than its guarantee."""
         ceiling, rate = queue.ceiling, queue.guarantee
         return ceiling is None or rate is None or self.amounts.rate(ceiling) > self.amounts.rate(rate)
 
-    def _shaped_strict(self, strict: list[Queue]) -> int | None:
+    def _shaped_strict(self, strict: list[PortQueue]) -> int | None:
         """The first strict queue that a shaper delays: one whose policer does not drop its packets before."""
         for place, queue in enumerate(strict):
             if queue.ceiling is None:
@@ -212,7 +214,7 @@ class Schedulers:
                 return place
         return None
 
-    def _strict_rate(self, queue: Queue, most: Rate) -> tuple[Rate, Rate]:
+    def _strict_rate(self, queue: PortQueue, most: Rate) -> tuple[Rate, Rate]:
         """The rate and the ceiling of a strict queue in a tree: its shaper's, or all."""
         ceiling = most if queue.ceiling is None else queue.ceiling
         ceiling = replace(ceiling, number=self.amounts.rate(ceiling), unit=RateUnit.BPS)
@@ -225,7 +227,7 @@ class Schedulers:
         number = min(self.amounts.rate(rate), ceiling.number)
         return replace(rate, number=number, unit=RateUnit.BPS), ceiling
 
-    def _cburst(self, queue: Queue, made: TreeClass) -> None:
+    def _cburst(self, queue: PortQueue, made: TreeClass) -> None:
         """The burst of a ceiling that the configuration has."""
         given = queue.ceiling_burst
         if given is None:
@@ -233,7 +235,7 @@ class Schedulers:
         amount = self.amounts.bytes(given, made.ceil.number)
         made.cburst = replace(given, number=self._a_packet(amount, given.line), unit=Unit.BYTES)
 
-    def _inner(self, queue: Queue, made: TreeClass, path: str, taken: frozenset[int]) -> Tables:
+    def _inner(self, queue: PortQueue, made: TreeClass, path: str, taken: frozenset[int]) -> Tables:
         """The tables of the policy within a class; `taken` are codepoints of other classes."""
         port = Port(queue.name, queue.line, queues=queue.within, shaper=made.ceil, sharing=self.port.sharing)
         port.default_name = self.port.default_name
@@ -272,7 +274,7 @@ class Schedulers:
         self._account.find("W05", rate.line, text)
         return replace(rate, number=part, unit=RateUnit.PERCENT)
 
-    def _match(self, queue: Queue) -> Entry:
+    def _match(self, queue: PortQueue) -> Entry:
         """The packets of a class, which an answer may have said."""
         how = How.ASKED if queue.name in self._answers.matches else How.CONFIGURED
         return match_entry(queue.match.codepoints or (), queue.match.line or queue.line, how)
@@ -300,7 +302,7 @@ class Schedulers:
         return LEAST_BURST
 
     def _low_latency(
-        self, path: str, strict: list[Queue], others: list[Queue], shaped: list[Queue]
+        self, path: str, strict: list[PortQueue], others: list[PortQueue], shaped: list[PortQueue]
     ) -> Tables | None:
         """Strict priority with policers in front of what others share; None if it does not say the same.
 
@@ -333,7 +335,7 @@ class Schedulers:
         result.add(self._behind(f"{path}.queue", others, shaped, limited=limited))
         return result
 
-    def _policed(self, queue: Queue, policer: tuple[Meter, bool] | None) -> list[Entry]:
+    def _policed(self, queue: PortQueue, policer: tuple[PortMeter, bool] | None) -> list[Entry]:
         """The keys of a strict queue's policer."""
         if policer is None:
             return []
@@ -346,7 +348,9 @@ class Schedulers:
             self.policed.add(queue.name)
         return keys
 
-    def _behind(self, path: str, others: list[Queue], shaped: list[Queue], *, limited: bool) -> Tables:
+    def _behind(
+        self, path: str, others: list[PortQueue], shaped: list[PortQueue], *, limited: bool
+    ) -> Tables:
         """The queues that share the link behind policed strict ones."""
         if limited:
             return self._borrowing(path, others, shaped)
@@ -360,7 +364,9 @@ class Schedulers:
         self._shares.unused(others, {queue.name: queue.guarantee or queue.share for queue in others})
         return self._listed(path, top, others, keys)
 
-    def _priority(self, top: Section, strict: list[Queue], others: list[Queue]) -> dict[str, list[Entry]]:
+    def _priority(
+        self, top: Section, strict: list[PortQueue], others: list[PortQueue]
+    ) -> dict[str, list[Entry]]:
         """Strict priority; if rated queues share the rest, they follow with their guarantees as caps."""
         top.entries.append(configured("scheduler", '"priority"', strict[0].level_line, "strict priority"))
         keys: dict[str, list[Entry]] = {queue.name: [] for queue in (*strict, *others)}
@@ -394,13 +400,13 @@ class Schedulers:
             self._account.find("W06", (rate.line if rate else 0) or queue.line, text)
         return keys
 
-    def _service(self, queue: Queue) -> float | None:
+    def _service(self, queue: PortQueue) -> float | None:
         """The rate at which a queue is served at least, in bit/s; None: that of the port."""
         rate = self._shares.guaranteed(queue) or queue.ceiling
         return None if rate is None else self.amounts.rate(rate)
 
     def _queue(
-        self, path: str, queue: Queue, keys: list[Entry], *, last: bool, table: str = "queues"
+        self, path: str, queue: PortQueue, keys: list[Entry], *, last: bool, table: str = "queues"
     ) -> Tables:
         """A queue of a scheduler, with the keys of its share."""
         section = Section(f"[[{path}.{table}]]", queue=queue.name)
@@ -440,12 +446,12 @@ def _below_link(port: Port, answers: Answers, account: Account) -> Port:
     return replace(port, shaper=None, shaper_burst=None)
 
 
-def _shares_above(queue: Queue) -> bool:
+def _shares_above(queue: PortQueue) -> bool:
     """Whether a strict queue shares with others what it sends above a rate."""
     return queue.in_profile is not None and queue.cap is None and queue.ceiling is None
 
 
-def _policer(queue: Queue) -> tuple[Meter, bool] | None:
+def _policer(queue: PortQueue) -> tuple[PortMeter, bool] | None:
     """The policer of a strict queue, and whether it acts always and not in congestion only."""
     if queue.cap is not None:
         return queue.cap, False

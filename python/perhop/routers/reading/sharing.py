@@ -10,7 +10,7 @@ from perhop.routers.reading.document import Entry, configured, rate_entry
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
-    from perhop.routers.model import Port, Queue
+    from perhop.routers.model import Port, PortQueue
     from perhop.routers.reading.amounts import Amounts
     from perhop.routers.reading.document import Section
     from perhop.routers.source import Account
@@ -35,7 +35,9 @@ class Shares:
         self.reserved = 0.0
         """Bit/s of policed strict queues, which others do not share."""
 
-    def sharing(self, top: Section, strict: list[Queue], queues: list[Queue]) -> dict[str, list[Entry]]:
+    def sharing(
+        self, top: Section, strict: list[PortQueue], queues: list[PortQueue]
+    ) -> dict[str, list[Entry]]:
         """Guaranteed rates and weights; strict queues with a rate get it as a guarantee."""
         name = self._port.sharing
         top.entries.append(configured("scheduler", quoted(name), self._port.line, "shares the link"))
@@ -76,7 +78,9 @@ class Shares:
             )
         return keys
 
-    def outweighing(self, top: Section, strict: list[Queue], queues: list[Queue]) -> dict[str, list[Entry]]:
+    def outweighing(
+        self, top: Section, strict: list[PortQueue], queues: list[PortQueue]
+    ) -> dict[str, list[Entry]]:
         """Strict queues without a rate beside queues that share: as weights, the strict ones' far above."""
         top.entries.append(configured("scheduler", '"wfq"', self._port.line, "shares the link"))
         others = [queue for queue in queues if queue not in strict]
@@ -102,7 +106,7 @@ class Shares:
             self._account.find("W06", queue.level_line or queue.line, text)
         return keys
 
-    def beside(self, queue: Queue) -> None:
+    def beside(self, queue: PortQueue) -> None:
         """Report a strict queue that has its rate as a guarantee."""
         text = (
             f"strict queue {queue.name} beside queues that share: its rate is a guarantee here; a packet "
@@ -110,7 +114,7 @@ class Shares:
         )
         self._account.find("W06", queue.level_line or queue.line, text)
 
-    def fractions(self, queues: list[Queue], base: float | None = None) -> list[float]:
+    def fractions(self, queues: list[PortQueue], base: float | None = None) -> list[float]:
         """The parts of the link, or of another rate, that queues share: guarantees, then shares."""
         needed = any(queue.guarantee is not None for queue in queues)
         port = self._amounts.port_rate(self._port.line, "shares of the link's rate")[0] if needed else 1.0
@@ -132,7 +136,7 @@ class Shares:
         ]
 
     def _weights(
-        self, queues: list[Queue], guarantees: dict[str, Rate], bps: dict[str, float], total: float
+        self, queues: list[PortQueue], guarantees: dict[str, Rate], bps: dict[str, float], total: float
     ) -> dict[str, list[Entry]]:
         """Guarantees that leave nothing over, as weights; queues without one get the least."""
         keys = {}
@@ -149,7 +153,7 @@ class Shares:
             keys[queue.name] = [entry]
         return keys
 
-    def _share(self, queue: Queue, queues: list[Queue]) -> list[Entry]:
+    def _share(self, queue: PortQueue, queues: list[PortQueue]) -> list[Entry]:
         share = queue.share
         fine = FINE if any(q.share is not None and q.share.number == 0 for q in queues) else 1
         if share is None:
@@ -168,12 +172,12 @@ class Shares:
             self._account.find("W16", share.line, f"`{share.text}` becomes weight {weight}")
         return [Entry("weight", str(weight), share.line, share.how, share.text)]
 
-    def guaranteed(self, queue: Queue) -> Rate | None:
+    def guaranteed(self, queue: PortQueue) -> Rate | None:
         """The rate of which a queue is sure: of a strict one, that which limits it."""
         limit = None if queue.level is None else limit_of(queue) or queue.ceiling
         return limit or queue.guarantee
 
-    def unused(self, queues: list[Queue], used: dict[str, Rate | None]) -> None:
+    def unused(self, queues: list[PortQueue], used: dict[str, Rate | None]) -> None:
         """Report rates of queues of which the scheduler uses another one; ceilings of others have reports."""
         for queue in queues:
             rate = used.get(queue.name)
@@ -191,7 +195,7 @@ class Shares:
         said = rate.text if rate.unit is RateUnit.BPS else f"{rate.text}, {units.shown_rate(bps)}"
         return rate_entry("rate", bps, rate, said)
 
-    def ceiling(self, queue: Queue) -> None:
+    def ceiling(self, queue: PortQueue) -> None:
         """Report a ceiling that is not enforced."""
         ceiling = queue.ceiling
         if ceiling is None:
@@ -203,6 +207,6 @@ class Shares:
             self._account.find("W06", ceiling.line, f"{text}{units.shown_rate(port)} that others leave")
 
 
-def limit_of(queue: Queue) -> Rate | None:
+def limit_of(queue: PortQueue) -> Rate | None:
     """The rate up to which a strict queue goes first: that of its own policer, or of its profile."""
     return queue.cap.rate if queue.cap is not None else queue.in_profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.model import ALL_CODEPOINTS, Queue
+from perhop.routers.model import ALL_CODEPOINTS, PortQueue
 from perhop.routers.reading.document import Entry, Section
 from perhop.routers.reading.rules import Colors
 from perhop.routers.units import quoted
@@ -20,7 +20,7 @@ PROBE = 0.05
 
 
 def traffic(
-    order: list[tuple[Queue, Colors]],
+    order: list[tuple[PortQueue, Colors]],
     policing: Sequence[tuple[str, frozenset[int]]],
     default_name: str,
     packet_size: float | None,
@@ -51,7 +51,7 @@ def traffic(
         ]
         result.append(Section("[[flows]]", entries))
 
-    for queue, colors in order or [(Queue(default_name, 0), Colors())]:
+    for queue, colors in order or [(PortQueue(default_name, 0), Colors())]:
         codepoints = sorted(queue.match.codepoints or ())
         if not codepoints:
             named = [c for c in colors.codepoints if c not in taken]

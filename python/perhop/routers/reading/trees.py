@@ -14,9 +14,9 @@ from perhop.routers.units import quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from perhop.routers.model import Port, Queue
+    from perhop.routers.model import Port, PortQueue
 
-    First = tuple[Queue, tuple[Rate, Rate]]
+    First = tuple[PortQueue, tuple[Rate, Rate]]
 
 PACKET = 1500.0
 MOST_QUANTUM = 200_000.0
@@ -33,9 +33,9 @@ LAST_PRIO = 7
 def sections(
     port: Port,
     path: str,
-    queues: list[Queue],
+    queues: list[PortQueue],
     link_bps: float,
-    leaf: Callable[[Queue, TreeClass, str], tuple[list[Entry], list[Section]]],
+    leaf: Callable[[PortQueue, TreeClass, str], tuple[list[Entry], list[Section]]],
 ) -> list[Section]:
     """The tables of a port's tree on a link of this rate.
 
@@ -61,7 +61,7 @@ def sections(
 
 
 def shared(
-    queues: list[Queue],
+    queues: list[PortQueue],
     rates: Sequence[float],
     ceilings: Sequence[float | None],
     most: Rate,
@@ -176,7 +176,7 @@ def _filled(
     return at(low)
 
 
-def _kept(tree: TreeClass, named: Mapping[str, Queue]) -> TreeClass | None:
+def _kept(tree: TreeClass, named: Mapping[str, PortQueue]) -> TreeClass | None:
     """A tree without the classes that no packet comes to."""
     if not tree.classes:
         return tree if tree.queue in named else None
@@ -188,7 +188,7 @@ def _queues(trees: list[TreeClass]) -> set[str]:
     return {name for tree in trees for name in ({tree.queue} if tree.queue else _queues(tree.classes))}
 
 
-def _bypass(queue: Queue, roots: list[TreeClass], link: float) -> None:
+def _bypass(queue: PortQueue, roots: list[TreeClass], link: float) -> None:
     """A class for packets that the device does not shape: up to the link's rate, if the tree leaves any."""
     left = link - sum(root.rate.number for root in roots)
     said = "bypasses the tree"
@@ -211,8 +211,8 @@ def _last_last(trees: list[TreeClass], last: str) -> list[TreeClass]:
 def _tables(
     tree: TreeClass,
     path: str,
-    named: Mapping[str, Queue],
-    leaf: Callable[[Queue, TreeClass, str], tuple[list[Entry], list[Section]]],
+    named: Mapping[str, PortQueue],
+    leaf: Callable[[PortQueue, TreeClass, str], tuple[list[Entry], list[Section]]],
 ) -> list[Section]:
     section = Section(f"[[{path}]]", queue=tree.name)
     section.entries.append(Entry("name", quoted(tree.name), tree.line))

@@ -11,7 +11,7 @@ from perhop.routers.dialects.cisco.policers import Policer, action_name
 from perhop.routers.dialects.cisco.policies import GROUPS
 from perhop.routers.dialects.cisco.quantities import AMOUNTS, keyword
 from perhop.routers.dialects.cisco.thresholds import Thresholds, selector
-from perhop.routers.model import How, Meter, Quantity, Rate, RateUnit, Unit
+from perhop.routers.model import How, PortMeter, Quantity, Rate, RateUnit, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,7 +128,7 @@ class ClassReader:
         if rate is not None:
             said = "burst of 200 ms of the rate"
             burst = burst or Quantity(STRICT_BURST_S, Unit.SECONDS, line, How.DEFAULT, text=said)
-            queue.cap = Meter("one-bucket", rate, burst, line)
+            queue.cap = PortMeter("one-bucket", rate, burst, line)
         return True
 
     def _shape(self, line: int, words: list[str]) -> bool:

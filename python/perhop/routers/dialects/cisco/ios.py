@@ -13,7 +13,7 @@ from perhop.routers.model import ALL_CODEPOINTS, Average, Curve, Drop, How, Quan
 
 if TYPE_CHECKING:
     from perhop.routers.dialects.cisco.policies import PolicyClass
-    from perhop.routers.model import Port, Queue
+    from perhop.routers.model import Port, PortQueue
     from perhop.routers.source import Account, Source
 
 LIMIT = 64
@@ -37,7 +37,7 @@ def police_burst(bps: float) -> Quantity:
     return Quantity(max(1500.0, bps / 32), Unit.BYTES, text="250 ms of the rate, at least 1500 B")
 
 
-def defaults(entry: PolicyClass, queue: Queue, account: Account) -> None:
+def defaults(entry: PolicyClass, queue: PortQueue, account: Account) -> None:
     """Queue limits, averaging weights and curves that are not configured."""
     place = queue.line or entry.place
     if entry.buffers is not None and queue.limit is None:
@@ -66,7 +66,7 @@ def defaults(entry: PolicyClass, queue: Queue, account: Account) -> None:
     _curves(entry, queue, account)
 
 
-def _curves(entry: PolicyClass, queue: Queue, account: Account) -> None:
+def _curves(entry: PolicyClass, queue: PortQueue, account: Account) -> None:
     """The system's own thresholds, at most 1/10, for codepoints of the class that no line names.
 
     By codepoint those of the command reference, in packets. By precedence those that IOS-XE shows:

@@ -12,7 +12,7 @@ from perhop.routers.model import Average, How, Quantity, Unit
 
 if TYPE_CHECKING:
     from perhop.routers.dialects.cisco.policies import PolicyClass
-    from perhop.routers.model import Port, Queue
+    from perhop.routers.model import Port, PortQueue
     from perhop.routers.source import Account, Source
 
 PACKET = 256.0
@@ -26,7 +26,7 @@ def police_burst(bps: float) -> Quantity:
     return Quantity(0.01, Unit.SECONDS, text="10 ms of the rate")
 
 
-def defaults(entry: PolicyClass, queue: Queue, account: Account) -> None:
+def defaults(entry: PolicyClass, queue: PortQueue, account: Account) -> None:
     """Queue limits of CRS and ASR 9000; an average that cannot be set."""
     if queue.limit is None:
         time = LIMIT_S if queue.level is None else STRICT_LIMIT_S

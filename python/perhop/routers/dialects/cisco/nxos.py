@@ -12,7 +12,7 @@ from perhop.routers.model import Average, How, Quantity, Unit
 
 if TYPE_CHECKING:
     from perhop.routers.dialects.cisco.policies import PolicyClass
-    from perhop.routers.model import Port, Queue, Rate
+    from perhop.routers.model import Port, PortQueue, Rate
     from perhop.routers.source import Account, Source
 
 
@@ -22,7 +22,7 @@ def police_burst(bps: float) -> Quantity:
     return Quantity(0.2, Unit.SECONDS, text="200 ms of the rate")
 
 
-def defaults(entry: PolicyClass, queue: Queue, account: Account) -> None:
+def defaults(entry: PolicyClass, queue: PortQueue, account: Account) -> None:
     """Buffers are shared and depend on the device, so a limit is asked for."""
     if entry.random_detect and queue.average is None:
         text = f"class {queue.name}: no `weight` is configured; 0 (instantaneous) here"

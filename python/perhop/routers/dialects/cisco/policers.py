@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.dialects.cisco.quantities import AMOUNTS, rate
-from perhop.routers.model import Action, How, Meter, Quantity, Rate, RateUnit, Unit
+from perhop.routers.model import Action, How, PortMeter, Quantity, Rate, RateUnit, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,7 @@ class Policer:
         scaled = units.scaled(words[0], {"": 1.0, **factors})
         return (None if not scaled else Quantity(scaled, Unit.BYTES, self._line, text=text)), words[1:]
 
-    def meter(self, default: Callable[[float], Quantity], account: Account) -> Meter:
+    def meter(self, default: Callable[[float], Quantity], account: Account) -> PortMeter:
         """The meter that the words describe; actions that are not said are the system's defaults."""
         cir = self.cir or Rate(1.0)
         text = f"`{' '.join(self._words)}`"
@@ -115,7 +115,7 @@ class Policer:
                 found = default(self.pir.number if self.pir.unit is RateUnit.BPS else 0.0)
                 second = Quantity(found.number, found.unit, self._line, How.DEFAULT, text=found.text)
                 account.find("W04", self._line, f"{text}: peak burst not configured; {found.text}")
-            return Meter(
+            return PortMeter(
                 "rfc2698", cir, burst, self._line, self.pir, second,
                 exceed=exceed[0], violate=violate[0] if "violate" in self.actions else "drop",
             )  # fmt: skip
@@ -125,14 +125,14 @@ class Policer:
             if second is None:
                 second = Quantity(burst.number, burst.unit, self._line, How.DEFAULT, text="be as bc")
                 account.find("W04", self._line, f"{text}: excess burst not configured; as bc")
-            return Meter(
+            return PortMeter(
                 "rfc2697", cir, burst, self._line, None, second, exceed=exceed[0], violate=violate[0]
             )
         if len(self.bursts) > 1:
             account.find(
                 "W10", self._line, f"{text}: without a violate action there is one bucket; be is left out"
             )
-        return Meter("one-bucket", cir, burst, self._line, exceed=exceed[0])
+        return PortMeter("one-bucket", cir, burst, self._line, exceed=exceed[0])
 
 
 SETTERS = ("set-dscp-transmit", "set-dscp-tunnel-transmit", "set-prec-transmit", "set-qos-transmit",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perhop.routers.model import Match, Quantity, Queue, Rate
+    from perhop.routers.model import Match, PortQueue, Quantity, Rate
     from perhop.routers.source import Account, Finding
 
 GROUPS = ("qos-group", "traffic-class")
@@ -19,7 +19,7 @@ GROUPS = ("qos-group", "traffic-class")
 class PolicyClass:
     """A class of a policy map: its queue, and what belongs to no queue."""
 
-    queue: Queue
+    queue: PortQueue
     child: str = ""
     child_line: int = 0
     shape_burst: Quantity | None = None
@@ -54,7 +54,7 @@ class Flavour:
     """Bytes of what thresholds call a packet; None: a packet."""
     police_burst: Callable[[float], Quantity]
     """The burst of a policer without one, from its rate in bit/s."""
-    defaults: Callable[[PolicyClass, Queue, Account], None]
+    defaults: Callable[[PolicyClass, PortQueue, Account], None]
     """Fills in the system's defaults."""
     group: Callable[[str], int | None]
     """The qos-group of a class of the system's own, which has no class map."""

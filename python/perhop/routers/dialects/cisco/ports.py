@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from perhop.errors import PerhopError
 from perhop.routers import units
 from perhop.routers.dialects.cisco.policies import GROUPS, Group, PolicyClass
-from perhop.routers.model import ALL_CODEPOINTS, Match, Port, Queue
+from perhop.routers.model import ALL_CODEPOINTS, Match, Port, PortQueue
 from perhop.routers.source import Finding
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Ports:
         self._unheld(port, policy)
         last = any(q.match.codepoints is None and not q.match.unknown for q in port.queues)
         if port.direction == "output" and not last:
-            rest = Queue("class-default", 0)
+            rest = PortQueue("class-default", 0)
             implicit = PolicyClass(rest, place=policy.line)
             self._flavour.defaults(implicit, rest, self._account)
             port.queues.append(rest)
@@ -178,7 +178,7 @@ class Ports:
                 text = f"qos-group {number} has no class in policy {policy.name}: its {names} join the others"
                 self._account.find("W06", policy.line, text)
 
-    def _within(self, port: Port, entry: PolicyClass, queue: Queue, depth: int) -> None:
+    def _within(self, port: Port, entry: PolicyClass, queue: PortQueue, depth: int) -> None:
         """Give a class of several the queues of the policy within it."""
         child = self._policies.get(entry.child)
         if child is None:

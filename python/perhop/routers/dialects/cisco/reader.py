@@ -21,7 +21,7 @@ from perhop.routers.dialects.cisco.policies import (
 )
 from perhop.routers.dialects.cisco.ports import Ports
 from perhop.routers.dialects.cisco.quantities import keyword
-from perhop.routers.model import ALL_CODEPOINTS, Port, Queue, Rate
+from perhop.routers.model import ALL_CODEPOINTS, Port, PortQueue, Rate
 from perhop.routers.syntax.cli import OTHER_LINES, about_queues, words_of
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class Reader:
             if len(rest) > 1:
                 self._account.miss(line, "words after the name are not understood")
             known = next((c for c in policy.classes if c.queue.name == rest[0]), None)
-            entry = known or PolicyClass(Queue(rest[0], line))
+            entry = known or PolicyClass(PortQueue(rest[0], line))
             if known is None:
                 policy.classes.append(entry)
             self._class = ClassReader(entry, self._account, self._flavour)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from perhop.routers import units
-from perhop.routers.model import Average, Curve, Ecn, How, Meter, Quantity, Rate, RateUnit, Unit
+from perhop.routers.model import Average, Curve, Ecn, How, PortMeter, Quantity, Rate, RateUnit, Unit
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account
@@ -114,7 +114,7 @@ class PolicyClass:
     line: int
     traffic_class: tuple[int, int] | None = None
     """The traffic class with its line."""
-    meter: Meter | None = None
+    meter: PortMeter | None = None
     lines: set[int] = field(default_factory=set)
 
 
@@ -337,7 +337,7 @@ def ecn_mode(*, passes: bool) -> Ecn:
     return Ecn.ONLY if passes else Ecn.ALWAYS
 
 
-def policer(line: int, words: list[str], account: Account) -> Meter | None:
+def policer(line: int, words: list[str], account: Account) -> PortMeter | None:
     """`police …`: one rate, which drops, or two, between which packets are marked; None: not understood.
 
     >>> from perhop.routers.source import Account, Source
@@ -377,6 +377,6 @@ def policer(line: int, words: list[str], account: Account) -> Meter | None:
     if len(rates) == 1:
         if marks:
             account.find("W10", line, f"`{text}`: what exceeds becomes yellow")
-        return Meter("one-bucket", rates[0], bursts[0], line, exceed="mark" if marks else "drop")
+        return PortMeter("one-bucket", rates[0], bursts[0], line, exceed="mark" if marks else "drop")
     account.find("W10", line, f"`{text}`: between the rates packets are yellow, above the second one dropped")
-    return Meter("rfc2698", rates[0], bursts[0], line, rates[1], bursts[1], exceed="mark", violate="drop")
+    return PortMeter("rfc2698", rates[0], bursts[0], line, rates[1], bursts[1], exceed="mark", violate="drop")

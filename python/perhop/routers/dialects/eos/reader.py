@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers.dialects.eos.definitions import QUEUES, Definitions
 from perhop.routers.dialects.eos.queues import PRECEDENCES, Holder, PolicyClass, TxQueue, ecn_mode
-from perhop.routers.model import ALL_CODEPOINTS, Drop, How, Match, Port, Queue, Rate, RateUnit, Selector
+from perhop.routers.model import ALL_CODEPOINTS, Drop, How, Match, Port, PortQueue, Rate, RateUnit, Selector
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account, Source
@@ -112,7 +112,7 @@ class Ports:
     def _queues(self, port: Port, queues: dict[int, TxQueue]) -> None:
         codes, precedences = self._codepoints(port)
         if not queues:
-            port.queues = [Queue("all", port.line)]
+            port.queues = [PortQueue("all", port.line)]
             return
         left = {number for number in codes if number not in queues}
         shared = {number for number, queue in queues.items() if queue.strict is False}
@@ -182,8 +182,8 @@ class Ports:
 
     def _tx_queue(
         self, port: Port, given: TxQueue, codes: set[int], precedences: dict[int, int], *, strict: bool
-    ) -> Queue:
-        queue = Queue(str(given.number), given.line)
+    ) -> PortQueue:
+        queue = PortQueue(str(given.number), given.line)
         queue.match = Match(frozenset(codes), (), given.line)
         if strict:
             queue.level, queue.level_line = QUEUES - 1 - given.number, given.strict_line or given.line
@@ -211,7 +211,7 @@ class Ports:
             self._account.find("W08", given.marks.line, f"tx-queue {given.number}: {text}")
         return queue
 
-    def _shares(self, queues: list[Queue]) -> None:
+    def _shares(self, queues: list[PortQueue]) -> None:
         """Queues that share and say no percentage have equal parts of what others leave."""
         sharing = [queue for queue in queues if queue.level is None and queue.guarantee is None]
         unsaid = [queue for queue in sharing if queue.share is None]

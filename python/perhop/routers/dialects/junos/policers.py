@@ -10,10 +10,10 @@ from perhop.routers.model import (
     ALL_CODEPOINTS,
     Action,
     Match,
-    Meter,
     Port,
+    PortMeter,
+    PortQueue,
     Quantity,
-    Queue,
     Rate,
     RateUnit,
     Unit,
@@ -65,7 +65,7 @@ def by_class(name: str) -> str:
     return f"forwarding-class {name}"
 
 
-def _taken(term: Term, classes: dict[str, Queue], line: int) -> Match:
+def _taken(term: Term, classes: dict[str, PortQueue], line: int) -> Match:
     """The packets of a term; those of forwarding classes are the ones that are in their queues."""
     held = [_held(classes, name) for name in term.forwarding if name in classes]
     codes = frozenset(term.codes).union(*(match.sure for match in held))
@@ -76,7 +76,7 @@ def _taken(term: Term, classes: dict[str, Queue], line: int) -> Match:
     return Match.between(frozenset() if others else codes, codes, others, line)
 
 
-def _held(classes: dict[str, Queue], name: str) -> Match:
+def _held(classes: dict[str, PortQueue], name: str) -> Match:
     """The packets of a class; the last one has those that no other takes."""
     match = classes[name].match
     others = [queue.match for queue in classes.values() if queue.name != name]
@@ -369,7 +369,7 @@ class Policers:
         if meter is not None:
             port.meters.append((match, name, meter))
 
-    def _meter(self, policer: Policer, name: str) -> Meter | None:
+    def _meter(self, policer: Policer, name: str) -> PortMeter | None:
         """A policer as a meter; None (with a finding) if numbers are missing."""
         numbers = policer.numbers
 
@@ -403,13 +403,13 @@ class Policers:
             text = f"policer {name}: below {SLOWEST / 1000:g} kbit/s some platforms round coarsely"
             self._account.find("W16", cir.line, text)
         if policer.kind == "rfc2697":
-            return Meter(
+            return PortMeter(
                 "rfc2697", cir, cbs, policer.line, None, second, color_aware=policer.color_aware,
                 exceed="mark", violate="drop" if policer.drop_red else "mark",
             )  # fmt: skip
         if policer.kind == "rfc2698":
-            return Meter(
+            return PortMeter(
                 "rfc2698", cir, cbs, policer.line, peak, second, color_aware=policer.color_aware,
                 exceed="mark", violate="drop" if policer.drop_red else "mark",
             )  # fmt: skip
-        return Meter("one-bucket", cir, cbs, policer.line, exceed=policer.action or "transmit")
+        return PortMeter("one-bucket", cir, cbs, policer.line, exceed=policer.action or "transmit")

@@ -14,7 +14,19 @@ from perhop.routers.dialects.junos.definitions import (
     Scheduler,
 )
 from perhop.routers.dialects.junos.policers import by_class
-from perhop.routers.model import Average, Curve, Drop, Ecn, How, Match, Port, Quantity, Queue, Selector, Unit
+from perhop.routers.model import (
+    Average,
+    Curve,
+    Drop,
+    Ecn,
+    How,
+    Match,
+    Port,
+    PortQueue,
+    Quantity,
+    Selector,
+    Unit,
+)
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
@@ -211,8 +223,8 @@ class Ports:
         classifier: Classifier | None,
         left: float,
         statement: Statement,
-    ) -> Queue:
-        queue = Queue(forwarding, statement.line)
+    ) -> PortQueue:
+        queue = PortQueue(forwarding, statement.line)
         codes = {} if classifier is None else self._codes(classifier, forwarding)
         every = frozenset[int]().union(*codes.values())
         place = classifier.line if classifier is not None else 0
@@ -264,7 +276,7 @@ class Ports:
         return result
 
     def _drops(
-        self, port: Port, queue: Queue, scheduler: Scheduler, codes: dict[str, set[int]]
+        self, port: Port, queue: PortQueue, scheduler: Scheduler, codes: dict[str, set[int]]
     ) -> list[Drop]:
         """The curves of a queue by color; TCP's where protocols differ."""
         by_protocol: dict[str, dict[str, tuple[str, int]]] = {}
@@ -296,7 +308,7 @@ class Ports:
                 drops.append(Drop(Selector(f"loss priority {loss}", values or None, color), found))
         return drops
 
-    def _of_protocols(self, queue: Queue, found: dict[str, tuple[str, int]]) -> tuple[str, int]:
+    def _of_protocols(self, queue: PortQueue, found: dict[str, tuple[str, int]]) -> tuple[str, int]:
         """The drop profile of a loss priority and its line: TCP's; packets that get another are reported."""
         order = ("tcp", "any", "both", "non-tcp")
         chosen, *others = [found[protocol] for protocol in order if protocol in found]

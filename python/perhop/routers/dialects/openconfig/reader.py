@@ -13,10 +13,10 @@ from perhop.routers.model import (
     Ecn,
     How,
     Match,
-    Meter,
     Port,
+    PortMeter,
+    PortQueue,
     Quantity,
-    Queue,
     Rate,
     RateUnit,
     Selector,
@@ -211,7 +211,7 @@ class Reader:
         for name, (profile, line) in wanted.items():
             if not name:
                 continue
-            queue = inputs.get(name) or Queue(name, line)
+            queue = inputs.get(name) or PortQueue(name, line)
             queue.match = self._match(port, name, line)
             if profile:
                 found = self._named(profile, "queue-management-profiles", "queue-management-profile")
@@ -226,7 +226,7 @@ class Reader:
         if port.queues:
             self._account.find("W09", output.line, "buffers may be shared between queues; fixed limits here")
 
-    def _share(self, port: Port, group: Queue) -> None:
+    def _share(self, port: Port, group: PortQueue) -> None:
         """Give the queues of a scheduler its rate together: a class around them, or the port's shaper."""
         places = {id(queue): at for at, queue in enumerate(port.queues)}
         group.within = [queue for queue in group.within if id(queue) in places]
@@ -253,13 +253,13 @@ class Reader:
 
     def _scheduler(
         self, port: Port, name: str, place: int, *, every: bool = False
-    ) -> tuple[dict[str, Queue], list[Queue]]:
+    ) -> tuple[dict[str, PortQueue], list[PortQueue]]:
         """The queues that a scheduler policy serves, and the schedulers that give several a rate together.
 
         With `every`, a scheduler without any queue has one, too.
         """
-        result: dict[str, Queue] = {}
-        shared: list[Queue] = []
+        result: dict[str, PortQueue] = {}
+        shared: list[PortQueue] = []
         if not name:
             return result, shared
         policy = self._named(name, "scheduler-policies", "scheduler-policy")
@@ -279,8 +279,8 @@ class Reader:
             strict = self._word(scheduler, ("config", "priority"), ("STRICT", "DWRR", "WRR")) == "STRICT"
             served = self._inputs(port, scheduler, where)
             if every and not served:
-                served = [Queue("", scheduler.line)]
-            holder = served[0] if len(served) == 1 else Queue(where, scheduler.line, within=served)
+                served = [PortQueue("", scheduler.line)]
+            holder = served[0] if len(served) == 1 else PortQueue(where, scheduler.line, within=served)
             self._rates(port, holder, scheduler, where)
             if len(served) > 1:
                 shared.append(holder)
@@ -290,7 +290,7 @@ class Reader:
             result |= {queue.name: queue for queue in served}
         return result, shared
 
-    def _inputs(self, port: Port, scheduler: Node, where: str) -> list[Queue]:
+    def _inputs(self, port: Port, scheduler: Node, where: str) -> list[PortQueue]:
         """The queues that a scheduler serves, with their weights."""
         result = []
         for entry in self._list(scheduler, "inputs", "input"):
@@ -303,14 +303,14 @@ class Reader:
                 text = f"{where}: input {self._text(entry, 'id')} names no queue"
                 self._account.find("W13", entry.line, text)
                 continue
-            queue = Queue(name, entry.line)
+            queue = PortQueue(name, entry.line)
             weight, line = self._number(entry, "config", "weight")
             if weight:
                 queue.share = Rate(weight, RateUnit.WEIGHT, line, text=f"weight {weight:g}")
             result.append(queue)
         return result
 
-    def _rates(self, port: Port, queue: Queue, scheduler: Node, where: str) -> None:
+    def _rates(self, port: Port, queue: PortQueue, scheduler: Node, where: str) -> None:
         """The shaper or the policer of a scheduler."""
         kind = next((key for key in RATES if scheduler.get(key) is not None), None)
         holder = None if kind is None else scheduler.get(kind)
@@ -359,24 +359,24 @@ class Reader:
             return "drop"
         return "mark" if any(name.startswith("set-") for name, _ in config.pairs()) else "transmit"
 
-    def _policer(self, queue: Queue, holder: Node, rate: Rate, burst: Quantity, two: Node | None) -> None:
+    def _policer(self, queue: PortQueue, holder: Node, rate: Rate, burst: Quantity, two: Node | None) -> None:
         conform, exceed, violate = (self._action(holder, key) for key in ACTIONS)
         line = holder.line
         if two is None:
-            queue.meters.append(Meter("one-bucket", rate, burst, line, conform=conform, exceed=exceed))
+            queue.meters.append(PortMeter("one-bucket", rate, burst, line, conform=conform, exceed=exceed))
             return
         peak = self._rate(two, "pir")
         be, be_line = self._number(two, "be")
         if peak is None or not be:
             self._account.find("W10", two.line, f"queue {queue.name}: no `pir` or `be`; one bucket here")
-            queue.meters.append(Meter("one-bucket", rate, burst, two.line))
+            queue.meters.append(PortMeter("one-bucket", rate, burst, two.line))
             return
         second = Quantity(be, Unit.BYTES, be_line, text=f"be {be:.0f}")
         text = f"queue {queue.name}: two-rate-three-color is read as RFC 2698, be as its peak burst"
         self._account.find("W10", two.line, text)
         exceed = "mark" if holder.get("exceed-action") is None else exceed
         queue.meters.append(
-            Meter(
+            PortMeter(
                 "rfc2698",
                 rate,
                 burst,
@@ -431,7 +431,7 @@ class Reader:
 
     # Queue management
 
-    def _management(self, queue: Queue, profile: Node) -> None:
+    def _management(self, queue: PortQueue, profile: Node) -> None:
         wred, red = profile.get("wred", *UNIFORM), profile.get("red", *UNIFORM)
         node = wred or red
         if node is None:

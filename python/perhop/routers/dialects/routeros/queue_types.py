@@ -18,8 +18,8 @@ from perhop.routers.model import (
     Curve,
     Drop,
     How,
+    PortQueue,
     Quantity,
-    Queue,
     Rate,
     RateUnit,
     Selector,
@@ -118,7 +118,7 @@ class Types:
         text = f"cake-bandwidth={value}"
         return Rate(bps, RateUnit.BPS, entry.place("cake-bandwidth"), text=text) if bps else None
 
-    def fill(self, queue: Queue, name: str, line: int) -> None:
+    def fill(self, queue: PortQueue, name: str, line: int) -> None:
         """Give a queue the limit and the AQM of a type that a line names."""
         queue.spacing_known = True
         entry, kind = self._entries.get(name), self.kind(name)
@@ -168,7 +168,7 @@ class Types:
             self._bad(entry, key)
         return Quantity(default, unit, 0, How.DEFAULT, text=f"{key} of {shown}")
 
-    def _pfifo(self, queue: Queue, entry: Entry, kind: str, name: str, line: int) -> None:
+    def _pfifo(self, queue: PortQueue, entry: Entry, kind: str, name: str, line: int) -> None:
         key = "mq-pfifo-limit" if kind == "mq-pfifo" else "pfifo-limit"
         queue.limit = self._number(entry, key, DEFAULTS.get(name, ("", 50))[1] or 50)
         if kind == "mq-pfifo":
@@ -179,7 +179,7 @@ class Types:
             self._account.find("W09", line, text)
             queue.limit = None
 
-    def _red(self, queue: Queue, entry: Entry) -> None:
+    def _red(self, queue: PortQueue, entry: Entry) -> None:
         values = {key: self._number(entry, key, default) for key, default in RED.items()}
         each = values["red-avg-packet"].number
 
@@ -210,7 +210,7 @@ class Types:
             )
         queue.curves = [Drop(Selector("all"), Curve.ramp(low, high, RED_PROBABILITY, line))]
 
-    def _fair(self, queue: Queue, entry: Entry, kind: str, line: int) -> None:
+    def _fair(self, queue: PortQueue, entry: Entry, kind: str, line: int) -> None:
         text = f"{queue.name}: {kind}: fairness among its flows is not simulated; a FIFO in its place"
         self._account.find("W06", line, text)
         if kind == "sfq":
@@ -226,7 +226,7 @@ class Types:
             text = f"{queue.name}: `pcq-rate={entry.get('pcq-rate')}`: a rate of each flow is not enforced"
             self._account.find("W06", entry.place("pcq-rate"), text)
 
-    def _codel(self, queue: Queue, entry: Entry, kind: str) -> None:
+    def _codel(self, queue: PortQueue, entry: Entry, kind: str) -> None:
         keys: list[tuple[str, str, int]] = []
         limit = self._number(entry, f"{kind}-limit", SCALE[kind]["limit"])
         keys.append(("limit", quoted(f"{limit.number:.0f}p"), limit.line or entry.line))
@@ -256,7 +256,7 @@ class Types:
             self._bad(entry, key)
         return found or default
 
-    def _cake(self, queue: Queue, entry: Entry, bandwidth: Rate | None) -> None:
+    def _cake(self, queue: PortQueue, entry: Entry, bandwidth: Rate | None) -> None:
         """CAKE as fq_codel, with the times that it has for a round-trip time; its shaper is the caller's."""
         entry.get("cake-bandwidth")
         scheme = entry.get("cake-rtt-scheme")

@@ -21,8 +21,8 @@ from perhop.routers.model import (
     How,
     Match,
     Port,
+    PortQueue,
     Quantity,
-    Queue,
     Rate,
     RateUnit,
     TreeClass,
@@ -165,7 +165,7 @@ class Reader:
         with self._account.of_port(port.findings):
             self._speed(port)
             port.shaper = self._types.shaper(kind)
-            queue = Queue("all", entry.line)
+            queue = PortQueue("all", entry.line)
             self._types.fill(queue, kind, entry.place("queue"))
             port.queues = [queue]
         return port
@@ -319,7 +319,7 @@ class Reader:
             self._parent(entry, side, key, made)
             return made
         made.prio = self._priority(entry, side)
-        queue = Queue(made.name, entry.line)
+        queue = PortQueue(made.name, entry.line)
         queue.guarantee = made.rate if made.rate.how is How.CONFIGURED else None
         queue.ceiling = made.ceil if made.ceil.unit is RateUnit.BPS else None
         queue.match = self._match(entry, key, marks)
@@ -345,7 +345,7 @@ class Reader:
         port.queues.append(queue)
         return made
 
-    def _root(self, made: TreeClass, queue: Queue | None) -> None:
+    def _root(self, made: TreeClass, queue: PortQueue | None) -> None:
         """A queue without a parent reaches its max-limit: the interface's own HTB lends without a limit."""
         if made.rate.how is How.CONFIGURED and made.rate.text != made.ceil.text:
             text = f"{made.name}: `{made.rate.text}` has no effect in a queue without a parent: it reaches"
@@ -465,7 +465,7 @@ class Reader:
 
         Simple queues are tried in their order, so one for all packets leaves nothing for later ones.
         """
-        everything, others = list[Queue](), list[Queue]()
+        everything, others = list[PortQueue](), list[PortQueue]()
         for queue in port.queues:
             whole = queue.match.codepoints is None and not queue.match.unknown
             (everything if whole else others).append(queue)
@@ -478,7 +478,7 @@ class Reader:
             return
         text = "packets without a queue bypass all shaping; here they get a class of their own"
         self._account.find("W17", port.line, text)
-        bypass = Queue(port.default_name, 0)
+        bypass = PortQueue(port.default_name, 0)
         bypass.limit = Quantity(50, Unit.PACKETS, 0, How.DEFAULT, text="ethernet-default, 50 packets")
         port.queues.append(bypass)
 

@@ -14,8 +14,8 @@ from perhop.routers.model import (
     How,
     Match,
     Port,
+    PortQueue,
     Quantity,
-    Queue,
     Rate,
     RateUnit,
     Selector,
@@ -107,7 +107,7 @@ class Reader:
             self._account.find("W15", place, f"WRED profile {name} is used by no queue")
             port = Port(name, place)
             port.lines.update({place, *node.lines()})
-            queue = Queue("all", place)
+            queue = PortQueue("all", place)
             self._wred(queue, node, place)
             port.queues = [queue]
             result[name] = port
@@ -141,7 +141,7 @@ class Reader:
                 found = self._reference("SCHEDULER", member.text.strip(), member.line)
                 if found is not None:
                     port.lines.update({self._tables["SCHEDULER"].keys[found[0]], *found[1].lines()})
-                    whole = Queue(f"port {port.name}", member.line)
+                    whole = PortQueue(f"port {port.name}", member.line)
                     self._scheduler(whole, found[1])
                     port.shaper, port.shaper_burst = whole.ceiling, whole.ceiling_burst
             elif key in PAUSES:
@@ -176,8 +176,8 @@ class Reader:
             return None
         return name, entry
 
-    def _queue(self, port: Port, number: int, entry: Node, place: int) -> Queue:
-        queue = Queue(str(number), place)
+    def _queue(self, port: Port, number: int, entry: Node, place: int) -> PortQueue:
+        queue = PortQueue(str(number), place)
         queue.match = self._match(port, number, place)
         scheduler, line = self._value(entry, "scheduler")
         found = self._reference("SCHEDULER", scheduler, line) if scheduler else None
@@ -225,7 +225,7 @@ class Reader:
             return Match(None, ((place, f"queue {number}, to which no codepoint is mapped"),), place)
         return Match(frozenset(codes), (), place)
 
-    def _scheduler(self, queue: Queue, node: Node) -> None:
+    def _scheduler(self, queue: PortQueue, node: Node) -> None:
         kind, line = self._value(node, "type")
         weight, place = self._value(node, "weight")
         known = {"type", "weight", "meter_type", "cir", "pir", "cbs", "pbs", "priority"}
@@ -246,7 +246,7 @@ class Reader:
                 text = f"`{key} {member.text}`: bursts of a queue's guaranteed rate are not simulated"
                 self._account.find("W10", member.line, text)
 
-    def _strict(self, queue: Queue) -> None:
+    def _strict(self, queue: PortQueue) -> None:
         """The least rate of a strict queue, which needs none: its limit, if it has no other one."""
         sure, queue.guarantee = queue.guarantee, None
         if sure is None:
@@ -272,7 +272,7 @@ class Reader:
             unit = Unit.BYTES
         return rate, Quantity(amount, unit, place, text=f"{burst} {size}") if amount else None
 
-    def _wred(self, queue: Queue, node: Node, place: int) -> None:
+    def _wred(self, queue: PortQueue, node: Node, place: int) -> None:
         known = {"ecn"}
         ecn, ecn_line = self._value(node, "ecn")
         covered: tuple[str, ...] = NAMES.get(ecn or "ecn_none", ())

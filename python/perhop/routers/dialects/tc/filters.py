@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from perhop.routers import units
 from perhop.routers.dialects.tc.trees import major
 from perhop.routers.linux import quantities as tc_units
-from perhop.routers.model import ALL_CODEPOINTS, Match, Meter, Quantity, Rate, RateUnit, Unit
+from perhop.routers.model import ALL_CODEPOINTS, Match, PortMeter, Quantity, Rate, RateUnit, Unit
 
 if TYPE_CHECKING:
     from perhop.routers.dialects.tc.commands import Command
@@ -36,7 +36,7 @@ class Filter:
 
     match: Match
     target: str
-    meter: Meter | None
+    meter: PortMeter | None
     line: int
     order: float
     parent: str
@@ -84,7 +84,7 @@ def _of_ip(command: Command, account: Account) -> bool:
     return protocol not in NOT_IP
 
 
-def policers(filters: list[Filter], account: Account) -> list[tuple[Filter, Meter, Match]]:
+def policers(filters: list[Filter], account: Account) -> list[tuple[Filter, PortMeter, Match]]:
     """The first filter of each policer, the policer, and the packets of all filters that share it."""
     groups: dict[str, list[Filter]] = {}
     for found in filters:
@@ -192,7 +192,7 @@ class _Reader:
         on = "" if meter is None else _continues(police or [])
         return Filter(match, target, meter, line, command.prio, command.parent, lines, shared, on)
 
-    def _police(self, words: list[str], line: int, shown: str) -> Meter | None:
+    def _police(self, words: list[str], line: int, shown: str) -> PortMeter | None:
         rate = burst = None
         exceed = "reclassify"
         silent = {"flowid", "classid", "index", "conform", "minburst"}
@@ -225,7 +225,9 @@ class _Reader:
         if exceed not in {"drop", "shot"}:
             text = f"police: what exceeds is not dropped but `{exceed}`; here it becomes yellow"
             self._account.find("W10", line, text)
-        return Meter("one-bucket", rate, burst, line, exceed="drop" if exceed in {"drop", "shot"} else "mark")
+        return PortMeter(
+            "one-bucket", rate, burst, line, exceed="drop" if exceed in {"drop", "shot"} else "mark"
+        )
 
 
 def _chosen(words: list[str]) -> str:

@@ -21,10 +21,10 @@ from perhop.routers.model import (
     How,
     Jitter,
     Match,
-    Meter,
     Port,
+    PortMeter,
+    PortQueue,
     Quantity,
-    Queue,
     Rate,
     RateUnit,
     TreeClass,
@@ -126,7 +126,7 @@ class Interface:
             result.append(port)
         return result
 
-    def _police(self, filters: list[Filter]) -> list[tuple[Match, str, Meter]]:
+    def _police(self, filters: list[Filter]) -> list[tuple[Match, str, PortMeter]]:
         listed = tc_filters.policers(filters, self._account)
         return [(match, f"police {found.line}", meter) for found, meter, match in listed]
 
@@ -218,7 +218,7 @@ class Interface:
         found = [q for q in found if q.verb != "change"] or found
         return found[-1] if found else None
 
-    def _held(self, name: str, holder: Command, depth: int, *, nested: bool = True) -> Queue:
+    def _held(self, name: str, holder: Command, depth: int, *, nested: bool = True) -> PortQueue:
         """The queue of a class: that of its qdisc, whose shaper is its ceiling.
 
         `nested`: a scheduler within the class is simulated.
@@ -233,11 +233,11 @@ class Interface:
         elif inner.tree or not nested:
             text = f"{name}: `{child.kind}` within this class is not simulated; a FIFO in its place"
             self._account.find("W06", child.line, text)
-            queue = Queue(name, child.line)
+            queue = PortQueue(name, child.line)
             queue.limit = self._leaves.length(child)
             self._lost(inner)
         else:
-            queue = Queue(name, child.line, within=inner.queues, spacing_known=True)
+            queue = PortQueue(name, child.line, within=inner.queues, spacing_known=True)
         if inner.delay is not None or inner.loss is not None:  # a jitter comes with a delay
             text = f"{name}: delay and loss of netem within a class are not simulated"
             self._account.find("W06", child.line, text)
@@ -277,7 +277,7 @@ class Interface:
                     self._account.find("W13", root.line, text)
             self._inner(port, children[0], depth)
             return
-        queue = Queue("all", root.line)
+        queue = PortQueue("all", root.line)
         if limit is not None:
             queue.limit = limit
         elif latency is not None and rate is not None:
@@ -318,7 +318,7 @@ class Interface:
         if children:
             self._inner(port, children[0], depth)
             return
-        queue = Queue("all", root.line)
+        queue = PortQueue("all", root.line)
         queue.limit = limit
         if limit is None:
             text = f"netem: no limit; {NETEM_LIMIT} packets"
@@ -383,7 +383,7 @@ class Interface:
         classes = self._of(root)
         if not classes:
             self._account.find("W17", root.line, f"{root.kind} without classes: packets bypass it")
-            port.queues = [Queue("direct", root.line)]
+            port.queues = [PortQueue("direct", root.line)]
             return
         tree = tc_trees.Tree(classes, self._account)
         top = tree.only_root()
@@ -431,7 +431,7 @@ class Interface:
         bypass = "are dropped" if root.kind == "hfsc" else "bypass all shaping"
         text = f"{root.kind} without a default class: unclassified packets {bypass}"
         self._account.find("W17", root.line, f"{text}; here they get a class of their own")
-        added = Queue("unclassified", 0)
+        added = PortQueue("unclassified", 0)
         added.limit = self._leaves.length(root)
         port.queues.append(added)
 
@@ -547,7 +547,7 @@ def _in_order(groups: Iterable[list[tuple[int, T]]]) -> list[T]:
     return [item for _, item in sorted(chain.from_iterable(groups), key=lambda entry: entry[0])]
 
 
-def _small_weights(queues: list[Queue]) -> None:
+def _small_weights(queues: list[PortQueue]) -> None:
     """Quanta as small whole weights: divided by the least one, in hundredths."""
     shares = [q.share for q in queues if q.share is not None and q.share.number > 0]
     if not shares:

@@ -9,7 +9,19 @@ from perhop.routers.dialects.tc.options import Options
 from perhop.routers.dialects.tc.red import RED_PROBABILITY, Reds
 from perhop.routers.linux import cake
 from perhop.routers.linux import quantities as tc_units
-from perhop.routers.model import Average, Block, Curve, Drop, Ecn, How, Quantity, Queue, Rate, Selector, Unit
+from perhop.routers.model import (
+    Average,
+    Block,
+    Curve,
+    Drop,
+    Ecn,
+    How,
+    PortQueue,
+    Quantity,
+    Rate,
+    Selector,
+    Unit,
+)
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
@@ -97,9 +109,9 @@ class Leaves:
         virtual: dict[int, frozenset[int]],
         *,
         plain: bool = False,
-    ) -> Queue:
+    ) -> PortQueue:
         """The queue of a leaf. `plain`: a class without a qdisc, which has a FIFO."""
-        queue = Queue(name, command.line, spacing_known=True)
+        queue = PortQueue(name, command.line, spacing_known=True)
         kind = "pfifo" if plain or command.object == "class" else command.kind
         if plain or command.object == "class":
             queue.limit = self.length(command)
@@ -149,7 +161,7 @@ class Leaves:
             self._account.find("W06", command.line, text)
         return rate
 
-    def _fair(self, queue: Queue, command: Command) -> None:
+    def _fair(self, queue: PortQueue, command: Command) -> None:
         """Fair queueing as a FIFO with its limit."""
         options = Options(command, self._account)
         queue.limit = options.packets("limit")
@@ -166,7 +178,7 @@ class Leaves:
         text += f", without `{rest}`" if rest else ""
         self._account.find("W06", command.line, text)
 
-    def _choke(self, queue: Queue, command: Command) -> None:
+    def _choke(self, queue: PortQueue, command: Command) -> None:
         """CHOKe as RED of packets (iproute2, tc/q_choke.c)."""
         options = Options(command, self._account)
         given = {name: options.packets(name) for name in ("limit", "min", "max", "burst")}
@@ -200,7 +212,7 @@ class Leaves:
             queue.ecn, queue.ecn_line = Ecn.BELOW_MAX, line
         options.close()
 
-    def _cake(self, queue: Queue, command: Command) -> None:
+    def _cake(self, queue: PortQueue, command: Command) -> None:
         options = Options(command, self._account)
         options.text("bandwidth")
         options.flag("autorate-ingress")
@@ -231,7 +243,7 @@ class Leaves:
             self._account.find("W18", command.line, text)
         options.sizes("overhead", "mpu")
 
-    def _fifo(self, queue: Queue, command: Command) -> None:
+    def _fifo(self, queue: PortQueue, command: Command) -> None:
         options = Options(command, self._account)
         queue.limit = options.size("limit") if command.kind == "bfifo" else options.packets("limit")
         queue.head_drop = command.kind == "pfifo_head_drop"
@@ -246,7 +258,7 @@ class Leaves:
 
     # Blocks that perhop has
 
-    def _modern(self, queue: Queue, command: Command) -> None:
+    def _modern(self, queue: PortQueue, command: Command) -> None:
         options = Options(command, self._account)
         line = command.line
         keys: list[tuple[str, str, int]] = []

@@ -17,8 +17,8 @@ from perhop.routers.model import (
     Drop,
     Ecn,
     How,
+    PortQueue,
     Quantity,
-    Queue,
     Selector,
     Unit,
 )
@@ -52,7 +52,7 @@ class Reds:
         """Findings go to the account."""
         self._account = account
 
-    def red(self, queue: Queue, command: Command) -> None:
+    def red(self, queue: PortQueue, command: Command) -> None:
         """Give a queue the curve, the limit and the average of a qdisc red."""
         options = Options(command, self._account)
         low, high, limit = options.size("min"), options.size("max"), options.size("limit")
@@ -73,7 +73,7 @@ class Reds:
         options.skip("Scell_log")
         options.close()
 
-    def _ecn(self, queue: Queue, options: Options, command: Command) -> Ecn:
+    def _ecn(self, queue: PortQueue, options: Options, command: Command) -> Ecn:
         ecn, hard, nodrop = options.flag("ecn"), options.flag("harddrop"), options.flag("nodrop")
         queue.ecn_line = command.line
         if not ecn:
@@ -86,7 +86,12 @@ class Reds:
         return Ecn.BELOW_MAX if hard else Ecn.ALWAYS
 
     def _parameters(
-        self, queue: Queue, command: Command, options: Options, low: Quantity | None, high: Quantity | None
+        self,
+        queue: PortQueue,
+        command: Command,
+        options: Options,
+        low: Quantity | None,
+        high: Quantity | None,
     ) -> Curve | None:
         """The curve and the average of red, or of a virtual queue of gred."""
         avpkt, burst = options.size("avpkt"), options.number("burst")
@@ -115,7 +120,7 @@ class Reds:
 
     def _wlog(
         self,
-        queue: Queue,
+        queue: PortQueue,
         command: Command,
         low: Quantity,
         high: Quantity,
@@ -158,7 +163,7 @@ class Reds:
             )
 
     def gred(
-        self, queue: Queue, setup: Command, changes: list[Command], virtual: dict[int, frozenset[int]]
+        self, queue: PortQueue, setup: Command, changes: list[Command], virtual: dict[int, frozenset[int]]
     ) -> None:
         """Give a queue the curves of gred's virtual queues; `virtual`: the codepoints of each, by number."""
         options = Options(setup, self._account)
@@ -181,7 +186,7 @@ class Reds:
                     "W13", change.line, "gred: a virtual queue beyond those of `setup`; left out"
                 )
                 continue
-            one = Queue(f"vq {int(number)}", change.line)
+            one = PortQueue(f"vq {int(number)}", change.line)
             low, high, limit = given.size("min"), given.size("max"), given.size("limit")
             curve = self._parameters(one, change, given, low, high)
             prio = given.number("prio")
@@ -202,7 +207,7 @@ class Reds:
 
     def _virtual_queues(
         self,
-        queue: Queue,
+        queue: PortQueue,
         setup: Command,
         found: dict[int, VirtualQueue],
         default: int,
@@ -258,7 +263,7 @@ class Reds:
                     for drop, color in zip(order, COLORS, strict=False)
                 ]
 
-    def _rio(self, queue: Queue, found: dict[int, VirtualQueue], prios: dict[int, float]) -> None:
+    def _rio(self, queue: PortQueue, found: dict[int, VirtualQueue], prios: dict[int, float]) -> None:
         first, second = sorted(found, key=lambda number: prios[number])
 
         def text(number: int) -> str:

@@ -18,8 +18,8 @@ from perhop.routers.model import (
     Drop,
     How,
     Match,
+    PortQueue,
     Quantity,
-    Queue,
     Selector,
     Unit,
 )
@@ -47,7 +47,7 @@ class Leaves:
         self._account = account
 
     def fill(
-        self, queue: Queue, entry: Class, policy: Policy | None, kind: str, *, bands: bool = False
+        self, queue: PortQueue, entry: Class, policy: Policy | None, kind: str, *, bands: bool = False
     ) -> None:
         """The queue of a class or of a policy; `bands`: a scheduler within the class is simulated."""
         line = entry.get("queue-type", queue.line)[1]
@@ -95,7 +95,7 @@ class Leaves:
             entry, "queue-limit", 127 if kind == "fair-queue" else 1000, queue.name
         )
 
-    def _cake(self, queue: Queue, entry: Class) -> None:
+    def _cake(self, queue: PortQueue, entry: Class) -> None:
         """The policy `cake` (python/vyos/qos/cake.py)."""
         value, line = entry.get("rtt", entry.line)
         rtt = units.number(value) if value else cake.RTT * 1000
@@ -106,16 +106,16 @@ class Leaves:
             (rtt or cake.RTT * 1000) / 1000, self._values.rate(entry, "bandwidth"), line, entry.line
         )
 
-    def _bands(self, queue: Queue, entry: Class, line: int) -> None:
+    def _bands(self, queue: PortQueue, entry: Class, line: int) -> None:
         """A class with `queue-type priority`: three bands by the TOS field, each with the limit."""
         limit = self._values.packets(entry, "queue-limit", 1000, queue.name)
         for band in range(3):
-            inner = Queue(f"{queue.name}.{band + 1}", line, limit=limit, level=band, level_line=line)
+            inner = PortQueue(f"{queue.name}.{band + 1}", line, limit=limit, level=band, level_line=line)
             codes = {code for code in ALL_CODEPOINTS if tc_units.band(code, tc_units.PRIOMAP, 3) == band}
             inner.match = Match(frozenset(codes), (), line)
             queue.within.append(inner)
 
-    def _random_detect(self, queue: Queue, policy: Policy) -> None:
+    def _random_detect(self, queue: PortQueue, policy: Policy) -> None:
         """A policy: gred with a virtual queue for each precedence, as intended, with one average."""
         text = (
             "VyOS chooses gred's virtual queue by tcindex, which is gone from the kernel: there all packets "
@@ -137,7 +137,7 @@ class Leaves:
             for drop in queue.curves
         ]
 
-    def _red(self, queue: Queue, entry: Class) -> None:
+    def _red(self, queue: PortQueue, entry: Class) -> None:
         """A class with `queue-type random-detect`: red with the values of precedence 0."""
         text = f"class {queue.name}: red without `bandwidth`: idle time is at 10 Mbit/s"
         self._account.find("W02", entry.line, text)
@@ -146,7 +146,7 @@ class Leaves:
         if curve is not None:
             queue.curves = [Drop(Selector("all"), curve)]
 
-    def _precedence(self, queue: Queue, entry: Class, p: int) -> tuple[Curve | None, float]:
+    def _precedence(self, queue: PortQueue, entry: Class, p: int) -> tuple[Curve | None, float]:
         """The curve of a precedence and the limit of its virtual queue, in bytes."""
         found = {key: entry.get(key) for key in sorted(THRESHOLDS & set(entry.values))}
         given = {key: units.whole(value) for key, (value, _) in found.items()}

@@ -10,7 +10,18 @@ from perhop.routers.dialects.vyos.policies import CURVES, IGNORED, Class, Polici
 from perhop.routers.dialects.vyos.queues import THRESHOLDS, Leaves
 from perhop.routers.dialects.vyos.values import TIMES, Values
 from perhop.routers.linux import hfsc
-from perhop.routers.model import How, Match, Meter, Port, Quantity, Queue, Rate, RateUnit, TreeClass, Unit
+from perhop.routers.model import (
+    How,
+    Match,
+    Port,
+    PortMeter,
+    PortQueue,
+    Quantity,
+    Rate,
+    RateUnit,
+    TreeClass,
+    Unit,
+)
 
 if TYPE_CHECKING:
     from perhop.routers.model import Action
@@ -105,7 +116,7 @@ class Ports:
         elif policy.kind == "network-emulator":
             self._emulator(port, policy.own)
         else:
-            queue = Queue("all", policy.line, spacing_known=True)
+            queue = PortQueue("all", policy.line, spacing_known=True)
             if policy.kind == "rate-control" and bandwidth is not None:
                 self._latency(queue, port, policy.own, bandwidth)
             else:
@@ -137,7 +148,7 @@ class Ports:
             name, value, line = self._emulated(entry, key)
             if value:
                 self._account.miss_part(line, f"`{name} {value}` is not simulated")
-        queue = Queue("all", entry.line)
+        queue = PortQueue("all", entry.line)
         queue.limit = self._values.packets(entry, "queue-limit", 1000, "all")
         port.queues = [queue]
 
@@ -146,7 +157,7 @@ class Ports:
         name = EMULATED[key] if EMULATED[key] in entry.values else key
         return name, *entry.get(name)
 
-    def _latency(self, queue: Queue, port: Port, entry: Class, bandwidth: Rate) -> None:
+    def _latency(self, queue: PortQueue, port: Port, entry: Class, bandwidth: Rate) -> None:
         """The limit of a token bucket: latency · rate + burst."""
         time, line = self._values.time(entry, "latency")
         if not time:
@@ -168,7 +179,7 @@ class Ports:
         )
         entries = [*numbered, *([policy.classes["default"]] if "default" in policy.classes else [])]
         for index, entry in enumerate(entries):
-            queue = Queue(entry.name, entry.line, spacing_known=True)
+            queue = PortQueue(entry.name, entry.line, spacing_known=True)
             queue.match = Match(None, (), entry.line) if entry.name == "default" else self._matched(entry)
             kind = entry.get("queue-type", 0, "fq-codel" if policy.kind in SHAPERS else "drop-tail")[0]
             self._leaves.fill(queue, entry, None, kind, bands=policy.kind != "priority-queue")
@@ -290,7 +301,7 @@ class Ports:
             None, () if entry.name == "default" else ((entry.line, f"class {entry.name}"),), entry.line
         )
 
-    def _meter(self, entry: Class) -> Meter | None:
+    def _meter(self, entry: Class) -> PortMeter | None:
         rate = self._values.rate(entry, "bandwidth")
         actions = {key: entry.get(key, entry.line, default) for key, default in ACTIONS.items()}
         if rate is None:
@@ -304,7 +315,7 @@ class Ports:
             text = f"`exceed {action}`: what exceeds is not dropped; here it becomes yellow"
             self._account.find("W10", line, text)
         exceed: Action = "drop" if action in DROPS else "mark"
-        return Meter("one-bucket", rate, self._values.burst(entry), entry.line, exceed=exceed)
+        return PortMeter("one-bucket", rate, self._values.burst(entry), entry.line, exceed=exceed)
 
 
 def read(source: Source, account: Account) -> list[Port]:
