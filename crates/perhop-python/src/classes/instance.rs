@@ -155,7 +155,8 @@ pub(crate) fn set_forked(forked: bool) {
 #[cold]
 fn returned_after_fork(fault: &Fault) {
     Python::attach(|py| {
-        let asked = py.import("perhop.processes.forks").and_then(|module| module.getattr("returned")?.call0());
+        let asked =
+            py.import("perhop.processes.forks").and_then(|module| module.getattr("returned")?.call0());
         if let Err(error) = asked {
             fault.set(error);
         }
