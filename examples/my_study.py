@@ -4,6 +4,10 @@ Copy it to `python/perhop/studies/others/`: `perhop list studies` then lists it,
 my-codel` runs, judges and reports it. `python examples/my_study.py` runs it by itself.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from perhop.show.declared import Axis, Table
 from perhop.statistics.judging import above, below
 from perhop.studies.evidence import Sample
@@ -11,11 +15,18 @@ from perhop.studies.judges import differences
 from perhop.studies.sampling import waits
 from perhop.studies.study import Claim, Study
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perhop.measures.run import Run
+    from perhop.show.declared import Factors
+    from perhop.studies.judges import Numbers
+
 QUEUES = Axis("queue", "Queue", {"drop-tail": "drop-tail", "codel": "CoDel"})
 FLOWS = Axis("flows", "Flows", {4: "4 flows", 16: "16 flows"})
 
 
-def build(cell):
+def build(cell: Factors) -> dict[str, Any]:
     """Greedy flows over 10 Mbit/s and 40 ms, through one queue of 200 packets."""
     rule = {"aqm": cell["queue"], "limit": "200p"}
     link = {"from": "a", "to": "b", "rate": "10Mbps", "delay": "18ms", "queue": rule}
@@ -23,14 +34,14 @@ def build(cell):
     return {"title": "My study", "duration": "20s", "warmup": "5s", "links": {"ab": link}, "flows": [flows]}
 
 
-def samples(cell, run):
+def samples(cell: Factors, run: Run) -> Iterator[Sample]:
     """The numbers to keep of one run: quantiles of the wait at the link in ms, and the use of the link."""
     link = run.link("ab")
     yield from waits(cell, link["delay_s"], {"wait_p99": 0.99})
     yield Sample(cell, "utilization", "fraction", float(link["utilization"]))
 
 
-def change(metric, factor=1.0):
+def change(metric: str, factor: float = 1.0) -> Numbers:
     """CoDel less so many times drop-tail, with each number of flows, on the same seeds."""
     pairs = {
         name: ({"queue": "codel", "flows": flows}, {"queue": "drop-tail", "flows": flows})
@@ -77,5 +88,5 @@ if __name__ == "__main__":
     from perhop.studies.reproduction import Counts, execute, plan
 
     (outcome,) = execute(plan([STUDY], runs=None, seed=1), jobs=2, store=None, counts=Counts())
-    for verdict in outcome.verdicts:
-        print(f"{verdict.claim.id}: {verdict.state}. {verdict.judgement.evidence}")
+    for verdict in outcome.claims:
+        print(f"{verdict.claim.id}: {verdict.state}. {verdict.judgement.evidence}")  # noqa: T201

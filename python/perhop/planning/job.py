@@ -6,6 +6,7 @@ import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perhop import routers
@@ -27,7 +28,6 @@ from perhop.sweeps.tuning import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from perhop.planning.document import Plan
     from perhop.planning.growth import Bracket, Demand, State
@@ -160,7 +160,7 @@ class Planned:
 
         return to_json(self)
 
-    def write(self, folder: Path, command: str = "perhop plan", jobs: int = 1) -> None:
+    def write(self, folder: Path | str, command: str = "perhop plan", jobs: int = 1) -> None:
         """Write what `perhop plan --out` writes: a report that opens offline, pictures and samples.
 
         Args:
@@ -173,7 +173,7 @@ class Planned:
         """
         from perhop.planning import report  # noqa: PLC0415 - pictures load matplotlib
 
-        report.write_plan(outputs.claim_directory(folder), self, command, jobs)
+        report.write_plan(outputs.claim_directory(Path(folder)), self, command, jobs)
 
     def _repr_html_(self) -> str:
         """The verdicts and limits for notebooks."""

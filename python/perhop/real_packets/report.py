@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -20,7 +21,6 @@ from perhop.statistics.multiplicity import family, p_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from perhop.real_packets.equivalence import Comparison, Direction, Key, Line, Samples
     from perhop.real_packets.explain import Change
@@ -134,7 +134,7 @@ class Compared:
         """Return what `perhop compare --json` writes."""
         return to_json(self)
 
-    def write(self, folder: Path, command: str = "perhop compare") -> None:
+    def write(self, folder: Path | str, command: str = "perhop compare") -> None:
         """Write what `perhop compare --out` writes: a report that opens offline, pictures and samples.
 
         Args:
@@ -146,7 +146,7 @@ class Compared:
         """
         from perhop.files import outputs  # noqa: PLC0415 - for files alone
 
-        write(outputs.claim_directory(folder), self, command)
+        write(outputs.claim_directory(Path(folder)), self, command)
 
 
 def text(compared: Compared, width: int | None = None) -> str:

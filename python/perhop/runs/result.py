@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,8 +21,6 @@ from perhop.show.numbers import exact
 from perhop.show.readable import Estimates, readable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from perhop.runs.accessor import Plots
 
 
@@ -125,7 +124,7 @@ class Result:
 
         return summary.to_json(self, by_default=self.by_default)
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path | str) -> None:
         """Write what `perhop run --out` writes: a report that opens offline, pictures, and every run's flows.
 
         Args:
@@ -137,7 +136,7 @@ class Result:
         from perhop.files import outputs  # noqa: PLC0415
         from perhop.runs import page, summary  # noqa: PLC0415 - pictures load matplotlib
 
-        place = outputs.claim_directory(folder)
+        place = outputs.claim_directory(Path(folder))
         shown = summary.summarize(self, by_default=self.by_default)
         page.write_run(place, self, shown, f"perhop rerun {place}")
 

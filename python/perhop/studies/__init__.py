@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perhop.errors import PerhopError
 from perhop.studies import bouras, hurley, kim, others, today, workloads, yeom
 from perhop.studies.paper import Paper
 
@@ -75,13 +76,15 @@ def in_order(studies: Iterable[Study]) -> list[Study]:
 
 STUDIES = {
     study.id: study
-    for listed in (
-        *(paper.studies for paper in PAPERS),
-        *(group.studies for group in QUESTIONS),
-        others.STUDIES,
-    )
+    for listed in (*(paper.studies for paper in PAPERS), *(group.studies for group in QUESTIONS))
     for study in listed
 }
+for _study in others.STUDIES:
+    if _study.id in STUDIES:
+        raise PerhopError(
+            f"studies/others: {_study.id!r} is the id of another study; give yours one of its own"
+        )
+    STUDIES[_study.id] = _study
 """Every study by its id, paper by paper, then those of each group of questions, then those of neither."""
 
 __all__ = [

@@ -34,7 +34,7 @@ def sweep(
         source: SWEEP.toml, as `perhop sweep` reads it (docs/sweeps.md), or a dict with the same keys, whose
             `scenario` may be a `perhop.Scenario`.
         store: The folder of finished runs; those that are there are not computed again.
-        runs: Of each point. Default: the file's, else 5.
+        runs: Of each point. Default: the file's, else 6.
         seed: The first seed. Default: the file's, else 1.
         until_ci: Stop each point when its 95 % intervals are this tight, such as `2%`.
         jobs: Threads; all cores if not given. Results are the same for any number.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
@@ -20,7 +21,6 @@ from perhop.sweeps.summary import summarize, to_json, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from perhop.sweeps.backend import Backend
     from perhop.sweeps.plan import SweepPlan
@@ -71,7 +71,7 @@ class Swept:
         """The sweep as JSON text."""
         return to_json(self.plan, self.summaries, self.failures, self.reached)
 
-    def write(self, folder: Path, command: str = "perhop sweep", jobs: int = 1) -> None:
+    def write(self, folder: Path | str, command: str = "perhop sweep", jobs: int = 1) -> None:
         """Write what `perhop sweep --out` writes: a report that opens offline, pictures and samples.
 
         Args:
@@ -84,7 +84,7 @@ class Swept:
         """
         from perhop.sweeps import report  # noqa: PLC0415 - pictures load matplotlib
 
-        report.write_sweep(outputs.claim_directory(folder), self, self.store, command, jobs)
+        report.write_sweep(outputs.claim_directory(Path(folder)), self, self.store, command, jobs)
 
 
 def run_sweep(plan: SweepPlan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Swept:

@@ -15,6 +15,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perhop.errors import ScenarioError
@@ -36,8 +37,6 @@ from perhop.sweeps.summary import MOST_COLUMNS, MOST_LINES, estimate_json, short
 from perhop.sweeps.tuning import literal
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from perhop.statistics.observations import Observations
     from perhop.sweeps.plan import Point
     from perhop.sweeps.run import Failure, Progress
@@ -189,7 +188,7 @@ class Tuned:
         }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def write(self, folder: Path, command: str = "perhop tune", jobs: int = 1) -> None:
+    def write(self, folder: Path | str, command: str = "perhop tune", jobs: int = 1) -> None:
         """Write what `perhop tune --out` writes: a report that opens offline, pictures and samples.
 
         Args:
@@ -202,7 +201,7 @@ class Tuned:
         """
         from perhop.sweeps import tune_report  # noqa: PLC0415 - pictures load matplotlib
 
-        tune_report.write_tuned(outputs.claim_directory(folder), self, command, jobs)
+        tune_report.write_tuned(outputs.claim_directory(Path(folder)), self, command, jobs)
 
     def _choice_json(self) -> dict[str, Any]:
         """Which trial to take, by numbers of trials and names of metrics."""

@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from perhop.errors import PerhopError
 from perhop.studies import STUDIES
 from perhop.studies.others import found
 from perhop.studies.reproduction import Counts, execute, plan
 
 if TYPE_CHECKING:
-    import pytest
-
     from perhop.studies.study import Study
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "my_study.py"
@@ -40,5 +41,12 @@ def test_a_module_in_the_folder_is_a_study(tmp_path: Path, monkeypatch: pytest.M
     shutil.copy(EXAMPLE, package)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert [study.id for study in found("copied_studies", [str(package)])] == ["my-codel"]
+    shutil.copy(EXAMPLE, package / "twin.py")
+    with pytest.raises(PerhopError, match=r"copied_studies\.twin: another study has the id 'my-codel'"):
+        found("copied_studies", [str(package)])
+    (package / "twin.py").unlink()
+    (package / "empty.py").write_text("", encoding="utf-8")
+    with pytest.raises(PerhopError, match=r"copied_studies\.empty: has no `STUDY`"):
+        found("copied_studies", [str(package)])
     for name in [name for name in sys.modules if name.startswith("copied_studies")]:
         monkeypatch.delitem(sys.modules, name)

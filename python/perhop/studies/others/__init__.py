@@ -10,6 +10,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
+from perhop.errors import PerhopError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -17,13 +19,29 @@ if TYPE_CHECKING:
 
 
 def found(package: str, folders: Iterable[str]) -> Sequence[Study]:
-    """The studies of the modules of a package, by the modules' names.
+    """Return the studies of the modules of a package, by the modules' names.
 
     Args:
         package: The package's name, such as `perhop.studies.others`.
         folders: Where its modules are.
+
+    Raises:
+        PerhopError: A module has no study, or two have one id.
     """
-    return [import_module(f"{package}.{module.name}").STUDY for module in iter_modules(folders)]
+    studies: dict[str, Study] = {}
+    for module in iter_modules(folders):
+        name = f"{package}.{module.name}"
+        study: Study | None = getattr(import_module(name), "STUDY", None)
+        if study is None:
+            raise PerhopError(
+                f"{name}: has no `STUDY`; a module in this folder is a study (examples/my_study.py)"
+            )
+        if study.id in studies:
+            raise PerhopError(
+                f"{name}: another study has the id {study.id!r}; give this one an id of its own"
+            )
+        studies[study.id] = study
+    return list(studies.values())
 
 
 STUDIES = found(__name__, __path__)
