@@ -1,8 +1,9 @@
 """perhop: who gets what at a congested link, and will it stay so when deployed?
 
 Describe links, flows, service profiles and queue rules; `run` says each flow's throughput against its
-profile, each class's loss and delay, with intervals over independent runs. Each command of `perhop` is a
-function of the same name here; the classes that scenarios are built of are in `perhop.scenario`.
+profile, each class's loss and delay, with intervals over independent runs. Each command that computes
+something is a function of the same name here; the classes of which scenarios are built are in
+`perhop.scenario`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ How to write a dialect:
 4. Add a configuration to `tests/python/routers/configurations` and a row to the table in the page.
 
 >>> from perhop.routers import units
->>> from perhop.routers.model import Match, Port, Queue, Rate
+>>> from perhop.routers.model import Match, Port, PortQueue, Rate
 >>> from perhop.routers.source import Account
 >>> def read(source, account):
 ...     port = Port("wan", 1)
@@ -23,7 +23,7 @@ How to write a dialect:
 ...             case ["queue", name, "dscp", codes, "rate", rate]:
 ...                 guarantee = Rate(units.scaled(rate, units.DECIMAL), line=line, text=f"rate {rate}")
 ...                 match = Match(units.codepoints(codes), line=line)
-...                 port.queues.append(Queue(name, line, match, guarantee=guarantee))
+...                 port.queues.append(PortQueue(name, line, match, guarantee=guarantee))
 ...                 port.lines.add(line)  # it is used, if this port is imported
 ...             case ["queue", *_]:
 ...                 account.miss(line)  # the queues do something else without it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any
 
 from perhop.errors import PerhopError
@@ -21,6 +22,8 @@ Named = tuple[dict[str, Any], Observations]
 
 def difference(result: Result, other: Result, measure: str, of: str | None = None) -> Estimates:
     """Return `result` - `other` in a measure; see `perhop.Result.difference`."""
+    if not hasattr(other, "runs"):
+        raise PerhopError(f"a difference is of two results of perhop.run, not {type(other).__name__}")
     if [run.seed for run in result.runs] != [run.seed for run in other.runs]:
         raise PerhopError("a difference is paired by seed: give both results the same seeds")
     if of is not None and of not in TABLES:
@@ -30,7 +33,10 @@ def difference(result: Result, other: Result, measure: str, of: str | None = Non
         if mine or theirs:
             return _paired(measure, mine, theirs)
     where = "" if of is None else f" of {of}"
-    raise PerhopError(f"neither result has the measure `{measure}`{where}; `perhop list measures` has all")
+    known = [*(one.name for one in catalog.CLASS), *(one.name for one in (*catalog.LINK, *catalog.QUEUE))]
+    near = difflib.get_close_matches(measure, known, n=1)
+    hint = f"did you mean `{near[0]}`?" if near else "`perhop list measures` has all"
+    raise PerhopError(f"neither result has the measure `{measure}`{where}; {hint}")
 
 
 def _paired(measure: str, mine: list[Named], theirs: list[Named]) -> Estimates:

@@ -20,7 +20,14 @@ else:
             raise AttributeError(f"module 'perhop.scenario' has no attribute {name!r}")
         import importlib  # noqa: PLC0415 - nothing is loaded before
 
-        return getattr(importlib.import_module("perhop.scenario.builder"), name)
+        builder = importlib.import_module("perhop.scenario.builder")
+        if name != "__all__" and name not in builder.__all__:
+            import difflib  # noqa: PLC0415 - for a message alone
+
+            near = difflib.get_close_matches(name, builder.__all__, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise AttributeError(f"module 'perhop.scenario' has no attribute {name!r}{hint}")
+        return getattr(builder, name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__getattr__("__all__")})

@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from perhop.errors import PerhopError
 from perhop.files import inputs
 from perhop.scenario.base import Table, attribute, plain
 
@@ -58,6 +59,8 @@ class Whole(Table):
         """
         from perhop.scenario.paths import put  # noqa: PLC0415 - it needs the engine
 
+        if not (isinstance(path, str) and path):  # type: ignore[redundant-expr] # a notebook checks no types
+            raise PerhopError(f'with_: a path is text such as "links.uplink.queue", not {path!r}')
         table = deepcopy(self.to_dict())
         put(table, path, plain(value, path), f"with_({path!r})")
         return self._of(table)

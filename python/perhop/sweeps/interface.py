@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perhop import extras
+from perhop.errors import PerhopError
 from perhop.sweeps import job, plan, tuning
 
 if TYPE_CHECKING:
@@ -100,8 +101,13 @@ def _nothing(_text: str) -> None:
     """Say nothing."""
 
 
-def _source(source: Path | str | Mapping[str, Any]) -> Path | Mapping[str, Any]:
-    return source if isinstance(source, Mapping) else Path(source)
+def _source(source: object) -> Path | Mapping[str, Any]:
+    if isinstance(source, Mapping | Path):
+        return source
+    if isinstance(source, str):
+        return Path(source)
+    kind = type(source).__name__
+    raise PerhopError(f"a sweep or search is the path of its file, or a dict with the same keys, not {kind}")
 
 
 def _place(store: Path | str, backend: str, jobs: int | None, address: str | None) -> job.Workplace:

@@ -28,7 +28,8 @@ def helps(command: Any, name: str, parent: Any = None) -> Iterator[tuple[str, st
         name, [], parent=parent, resilient_parsing=True, terminal_width=80, max_content_width=80
     )
     yield name, command.get_help(context)
-    for below, inner in getattr(command, "commands", {}).items():
+    for below, outline in getattr(command, "commands", {}).items():
+        inner = cli.loaded(below) if isinstance(command, cli.Commands) else outline
         yield from helps(inner, f"{name} {below}", context)
 
 

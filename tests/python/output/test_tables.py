@@ -315,7 +315,13 @@ def test_a_result_describes_itself_in_a_few_lines() -> None:
     text = repr(result)
     assert len(text) < 1000
     assert len(text.splitlines()) <= 8
-    for word in ("A call beside downloads", "2 runs, seeds 1 to 2", "call (1 flow)", ".classes()", ".flows"):
+    for word in (
+        "A call beside downloads",
+        "2 runs, seeds 1 to 2",
+        "call (1 flow)",
+        ".group_summary()",
+        ".flows",
+    ):
         assert word in text
     assert "means with 95 % intervals" in text
     assert "values of one run, without intervals" in repr(package.run("mixed.toml", runs=1))

@@ -85,7 +85,7 @@ class Recorded:
 
 def record(place: Path, of: dict[str, Any], **keys: Any) -> Recorded:  # noqa: ANN401 - as `perhop.run`
     capture, events = place / "run.pcapng", place / "run.parquet"
-    result = perhop.run(of, capture=capture, events=events, **keys)
+    result = perhop.run(of, capture=capture, events=events, **{"runs": 1, **keys})
     return Recorded(result, capture, pl.read_parquet(events))
 
 

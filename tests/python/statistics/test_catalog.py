@@ -247,11 +247,11 @@ def test_no_module_but_the_catalog_lists_the_engines_measures() -> None:
     """Studies choose what they look at; what shows measures to readers does not name them."""
     declared = [entry.name for entry in catalog.FLOW if entry.kind == "optional"]
     for path in (
-        "simulation.py",
-        "sweep/metrics.py",
-        "sweep/summary.py",
-        "live/equivalence.py",
-        "output/readable.py",
+        "runs/result.py",
+        "stores/metrics.py",
+        "sweeps/summary.py",
+        "real_packets/equivalence.py",
+        "show/readable.py",
     ):
         text = (Path("python/perhop") / path).read_text(encoding="utf-8")
         code = text.split('"""')[::2]
