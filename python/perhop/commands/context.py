@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perhop.commands import terminal
+from perhop.errors import PerhopError
 from perhop.files import outputs
 
 if TYPE_CHECKING:
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
+
+
+REPORT = ("manifest.json", "report.html", "samples.parquet")
+"""The files of a report, beside its plots."""
 
 
 class Results:
@@ -41,10 +46,15 @@ class Results:
             reads: The files that the command reads; none of them is written over.
 
         Raises:
-            PerhopError: One of them cannot be written; the message names the option.
+            PerhopError: One of them cannot be written, or would be overwritten; the message names the option.
         """
         from perhop.runs import csv_tables
 
+        for option, folder in (("--out", out), ("--csv", csv)):
+            if json_file is not None and folder is not None and _is_replaced(json_file, folder):
+                raise PerhopError(
+                    f"--json {json_file}: is where {option} {folder} writes; give it another name"
+                )
         if out is not None:
             outputs.claim_directory(out)
         csv_tables.prepare(csv)
@@ -81,6 +91,13 @@ class Results:
         """Print where the report is, if there is one; `before` is the text before it."""
         if self.out is not None:
             self.say(f"{before}report: {self.out / 'report.html'}")
+
+
+def _is_replaced(path: Path, folder: Path) -> bool:
+    """Return whether a file is a folder of results, or one of the files that are written there."""
+    if path.absolute() == folder.absolute():
+        return True
+    return path.absolute().parent == folder.absolute() and (path.name in REPORT or path.suffix == ".csv")
 
 
 def put(path: Path | None, text: str) -> None:

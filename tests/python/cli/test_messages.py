@@ -223,3 +223,21 @@ def test_the_help_of_seed_says_what_else_a_result_depends_on(perhop: Perhop) -> 
 def test_help_says_which_runs_are_counted(perhop: Perhop, command: str, counted: list[str]) -> None:
     text = " ".join(perhop(command, "--help").out.split())
     assert all(words in text for words in counted), text
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [("--out", "d"), ("--csv", "d"), ("--out", "d/manifest.json"), ("--csv", "d/classes.csv")],
+)
+def test_json_where_results_are_replaced_is_refused(
+    perhop: Perhop, small: Path, option: str, name: str
+) -> None:
+    done = perhop("run", small.name, "--runs", "1", option, "d", "--json", name)
+    assert done.code == 2
+    assert done.err.startswith(f"error: --json {name}: is where {option} d writes")
+    assert not small.with_name("d").exists()
+
+
+def test_json_beside_the_files_of_a_report_is_written(perhop: Perhop, small: Path) -> None:
+    assert perhop("run", small.name, "--runs", "1", "--out", "d", "--json", "d/run.json").code == 0
+    assert (small.parent / "d" / "run.json").is_file()
