@@ -136,7 +136,7 @@ class Replay:
         return as_text(self._shown(), width)
 
     def _repr_html_(self) -> str:
-        """For notebooks: what `perhop replay` prints."""
+        """Return HTML for notebooks: what `perhop replay` prints."""
         return as_notebook(self._shown())
 
     def _shown(self) -> Report:
@@ -147,7 +147,7 @@ class Replay:
         return [self._outcome_rows(), *self._link_rows(), self._flow_rows()]
 
     def _title(self) -> str:
-        """What was replayed, and of which packets, and what was left out."""
+        """Say what was replayed, of which packets, and what was left out."""
         read, taken = self.report["capture"], self.report["all"]["arrived_packets"]
         of = "" if taken == read["packets"] else f"{taken:,} of "
         count = of + counted(read["packets"], "packet")

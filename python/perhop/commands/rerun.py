@@ -86,7 +86,7 @@ def rerun(
 
 
 def _say_what(first: rerunning.Manifest, found: Result) -> None:
-    """What was run, and what is not compared."""
+    """Print what was run, and what is not compared."""
     from perhop.runs import result
 
     terminal.say(f"{found.title}: {result.describe_runs(found.runs)}")

@@ -286,7 +286,7 @@ def read_plan(
 
 
 def _affordable(scenario: str, seed: int) -> int:
-    """How many runs a plan gets that names no number, by one of the configuration as it is.
+    """Return how many runs a plan gets that names no number, by one of the configuration as it is.
 
     Raises:
         PerhopError: The seed leaves no room for the fewest.

@@ -107,7 +107,7 @@ class Levels:
     precision: float
 
     def of(self, targets: Sequence[Target]) -> tuple[float, ...]:
-        """From 1 on; of a single count those that are whole."""
+        """Return the levels from 1 on; of a single count those that are whole."""
         if len(targets) == 1 and targets[0].whole:
             return tuple(self._counts(targets[0].value))
         return tuple(self._multiples(targets))
@@ -237,7 +237,7 @@ def grown(scenario: str, values: Mapping[str, str | int | float], where: str) ->
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """Where the first objective breaks, as indices of levels.
+    """The place where the first objective breaks, as indices of levels.
 
     Attributes:
         holds: The highest level up to which, as far as was looked, every objective holds.

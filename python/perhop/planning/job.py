@@ -45,7 +45,7 @@ Multiples = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How far one demand can grow while the others stay.
+    """The growth that one demand can have while the others stay.
 
     Attributes:
         looked: The verdicts on the objectives that do not break today, by the level that was looked at.
@@ -253,7 +253,7 @@ class _Laboratory:
         return [judge(bound, observed) for bound in self.plan.bounds]
 
     def _limits(self, today: Sequence[ObjectiveVerdict]) -> list[Limit]:
-        """How far each demand can grow while what holds today does, and nothing else surely breaks.
+        """Return how far each demand can grow while what holds today does, and nothing else surely breaks.
 
         The searches go side by side.
         """
@@ -319,7 +319,7 @@ def _better(
 
 
 def gain(better: Sequence[float], now: Sequence[float]) -> Estimate | None:
-    """By how much the smallest margin is larger than as it is, with the interval by which a search compares.
+    """The gain of the smallest margin over the present one, with the interval by which a search compares.
 
     Of settings that do not differ, the differences are symmetric about 0, however skewed the margins are. So
     the interval is not corrected for the skewness that a few of them show by chance.

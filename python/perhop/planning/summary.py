@@ -77,7 +77,7 @@ def settings(planned: Planned) -> list[tuple[JudgedSetting, str]]:
 
 
 def lead(planned: Planned) -> str:
-    """What was planned, and how it was measured."""
+    """Say what was planned, and how it was measured."""
     plan = planned.plan
     chosen = " (by default, by the length of a run)" if plan.runs_by_default else ""
     return (
@@ -112,7 +112,7 @@ def answers(planned: Planned) -> list[str]:
 
 
 def _kept(verdicts: Sequence[ObjectiveVerdict]) -> str:
-    """How many objectives hold, and which do not."""
+    """Return how many objectives hold, and which do not."""
     holding = sum(verdict.holds is True for verdict in verdicts)
     hold = "holds" if 1 in {holding, len(verdicts)} else "hold"
     every = f"**{holding} of {counted(len(verdicts), 'objective')} {hold}** {NOW}"
@@ -129,7 +129,7 @@ def _quoted(verdict: ObjectiveVerdict) -> str:
 
 
 def _limit(limit: Limit) -> str:
-    """How far a demand can grow, and what is not known of that."""
+    """Return how far a demand can grow, and what is not known of that."""
     demand, last = limit.demand, limit.demand.levels[-1]
     if limit.breaks is None and limit.bracket.holds == len(demand.levels) - 1:
         said = f"**{demand.name}** can grow to {_level(limit, last)}, the most that was tried"
@@ -148,7 +148,7 @@ def _limit(limit: Limit) -> str:
 
 
 def _end(limit: Limit) -> str:
-    """Where a growth ends."""
+    """Say where a growth ends."""
     if limit.breaks is None:
         return f"up to {_level(limit, limit.demand.levels[-1])} no objective surely breaks"
     first = " and ".join(_quoted(verdict) for verdict in limit.first)
@@ -204,7 +204,7 @@ def percent(found: Estimate, *, sign: bool = False) -> str:
 
 
 def notes(planned: Planned) -> list[str]:
-    """How to read the tables."""
+    """Say how to read the tables."""
     plan = planned.plan
     margin = (
         "Margin: 0 % is at the bound, 100 % the best possible value, or twice the bound where there is "
@@ -283,7 +283,7 @@ def _step(planned: Planned) -> str:
 
 
 def verdict_rows(planned: Planned) -> list[list[dict[str, str]]]:
-    """Of each setting, one line for each objective."""
+    """Return one line for each objective of each setting."""
     out = []
     after = iter(corrected([verdict for setting, _ in settings(planned) for verdict in setting.verdicts]))
     for setting, _ in settings(planned):

@@ -84,7 +84,7 @@ class ObjectiveVerdict:
 
     @property
     def missing(self) -> int:
-        """How many runs have no value, such as where no page was complete."""
+        """Return how many runs have no value, such as where no page was complete."""
         return sum(math.isnan(value) for value in self.values)
 
 
@@ -176,7 +176,7 @@ def combined(part: Sequence[str], observed: Mapping[str, Observations]) -> Obser
 
 
 def _estimates(bound: Bound, observed: Mapping[str, Observations]) -> list[Estimate] | None:
-    """Of each part; None where a run lacks what one of them needs."""
+    """The estimate of each part; None where a run lacks what one of them needs."""
     found = [_estimate(part, observed) for part in bound.parts]
     known = [one for one in found if one is not None]
     return known if len(known) == len(found) else None
@@ -268,7 +268,7 @@ def _binomial(k: int, n: int, p: float) -> float:
 
 
 def _root(rising: Callable[[float], float]) -> float:
-    """Where a rising function of a probability is zero, by bisection."""
+    """Find the zero of a rising function of a probability, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -277,6 +277,6 @@ def _root(rising: Callable[[float], float]) -> float:
 
 
 def _runs_for_all(share: float) -> int | None:
-    """How many runs, all of which keep a bound, show that this share does: p^n is at most 2.5 %."""
+    """Return how many runs, all of which keep a bound, show that this share does: p^n is at most 2.5 %."""
     needed = math.ceil(math.log(1.0 - UPPER) / math.log(share))
     return needed if needed <= MOST_RUNS else None

@@ -182,5 +182,5 @@ class Comparing:
 
 
 def _ways(text: str) -> int:
-    """In how many ways a scenario runs on real packets where differences are explained."""
+    """Return in how many ways a scenario runs on real packets where differences are explained."""
     return 1 + sum(one.where == "live" for one, _ in explain.variations(text))

@@ -194,7 +194,7 @@ class Key:
 
     @property
     def text(self) -> str:
-        """How it reads."""
+        """The text of the line's name."""
         return f"{self.name}: {LOSS if self.is_only_color else self.of.label}"
 
 
@@ -262,7 +262,7 @@ def _of_links(run: Run) -> Iterator[tuple[Key, float]]:
 
 
 def packets(runs: Iterable[Run]) -> dict[Key, list[float]]:
-    """Of how many packets each share is that `collect` finds, one for each run that has it."""
+    """Return the number of packets behind each share that `collect` finds, one for each run that has it."""
     found: dict[Key, list[float]] = {}
     for run in runs:
         for group, members in catalog.members(run.raw):
@@ -292,7 +292,7 @@ def between(a: Sequence[float], b: Sequence[float]) -> Difference:
 
 
 def _student(a: Sequence[float], b: Sequence[float]) -> Difference:
-    """By the spread of all runs together, which are taken to spread alike in both samples."""
+    """The interval by the spread of all runs together, taken to be alike in both samples."""
     value = math.fsum(b) / len(b) - math.fsum(a) / len(a)
     if min(len(a), len(b)) < 2:
         return Difference(value, None, None)
@@ -332,7 +332,7 @@ def tested(a: Sequence[float], b: Sequence[float], margin: float) -> Equivalence
 
 
 def _runs_needed(a: Sequence[float], b: Sequence[float], value: float, margin: float) -> int | None:
-    """How many runs of b would tell, if both spread as all runs together do."""
+    """Return how many runs of b would tell, if both spread as all runs together do."""
     room = abs(abs(value) - margin)
     confidence = 1 - 2 * ALPHA if abs(value) < margin else CONFIDENCE
     variance = _pooled(a, b)
@@ -421,17 +421,17 @@ class Comparison:
 
     @cached_property
     def simulated_samples(self) -> Samples:
-        """Of every simulated run."""
+        """The value of every simulated run."""
         return collect(self.simulated.runs)
 
     @cached_property
     def live_samples(self) -> Samples:
-        """Of every valid live run."""
+        """The value of every valid live run."""
         return collect(self.valid)
 
     @cached_property
     def all_live_samples(self) -> Samples:
-        """Of every live run, the invalid ones too."""
+        """The value of every live run, the invalid ones too."""
         return collect(self.live.runs)
 
     @cached_property
@@ -457,7 +457,7 @@ class Comparison:
 
     @cached_property
     def _packets(self) -> Mapping[Key, tuple[list[float], list[float]]]:
-        """Of how many packets each share is, in every simulated run and in every valid live one."""
+        """The number of packets behind each share, in every simulated run and in every valid live one."""
         simulated, live = packets(self.simulated.runs), packets(self.valid)
         return {key: (simulated[key], live[key]) for key in simulated if key in live}
 

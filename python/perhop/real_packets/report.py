@@ -150,7 +150,7 @@ class Compared:
 
 
 def text(compared: Compared, width: int | None = None) -> str:
-    """All of it as plain text for a terminal of that width; None for no limit."""
+    """Return everything as plain text for a terminal of that width; None for no limit."""
     return as_text(Report("", [], list(_parts(compared, TERMINAL))), width)
 
 
@@ -228,7 +228,7 @@ def _named(compared: Compared, place: int) -> str:
 
 
 def answers(compared: Compared) -> list[str]:
-    """How well simulation and real packets agree, in sentences."""
+    """Return how well simulation and real packets agree, in sentences."""
     said = [_direction_answer(compared)] if compared.directions else []
     for place, comparison in enumerate(compared.comparisons):
         text = _named(compared, place) + _judged(comparison)
@@ -274,7 +274,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def holm_cells(compared: Compared) -> list[list[dict[str, str]]]:
-    """Of each comparison, for each line the columns of corrected verdicts; none unless asked for."""
+    """Return for each line of each comparison the columns of corrected verdicts; none unless asked for."""
     if not compared.holm:
         return [[{} for _ in one.lines] for one in compared.comparisons]
     found = iter(corrected([line for one in compared.comparisons for line in one.lines]))
@@ -285,7 +285,7 @@ def holm_cells(compared: Compared) -> list[list[dict[str, str]]]:
 
 
 def reading(compared: Compared) -> list[str]:
-    """How to read the lines, and what their number, with that of the directions, means for all of them."""
+    """Say how to read the lines, and what their number, with that of the directions, means for all."""
     said = [READING]
     number = sum(len(one.lines) for one in compared.comparisons) + len(compared.directions)
     if text := family(number, "lines"):
@@ -296,7 +296,7 @@ def reading(compared: Compared) -> list[str]:
 
 
 def lead(comparison: Comparison) -> str:
-    """How long, and on which seeds."""
+    """Return how long, and on which seeds."""
     raw = comparison.simulated.runs[0].raw
     simulated, live = (
         [run.seed for run in result.runs] for result in (comparison.simulated, comparison.live)

@@ -224,7 +224,7 @@ def _samples(path: Path) -> pl.DataFrame | None:
 
 
 def _compare(then: object, now: object, differences: list[Difference]) -> int:
-    """How many numbers there are in either; those that differ join `differences`."""
+    """Return how many numbers there are in either; those that differ join `differences`."""
     old, new = dict(_leaves(then, "")), dict(_leaves(now, ""))
     places = list(dict.fromkeys([*old, *new]))
     for place in places:

@@ -291,7 +291,7 @@ def _simulated(manifest: SetManifest, jobs: int | None, engine: Engine | None, s
 
 
 def _compared(manifest: SetManifest, now: pl.DataFrame) -> tuple[int, list[Other]]:
-    """How many numbers and settings there are in either, and those that differ."""
+    """Return how many numbers and settings there are in either, and those that differ."""
     keys = ["part", "seed", "metric"]
     rows = manifest.samples.group_by(keys, maintain_order=True).agg(pl.col("value").first(), there=pl.len())
     both = rows.join(

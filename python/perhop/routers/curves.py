@@ -148,7 +148,7 @@ class Points:
 
     @property
     def low(self) -> float:
-        """From there on it drops."""
+        """The fill from which on the curve drops."""
         return self.points[0][0]
 
     @property

@@ -133,14 +133,14 @@ def _shown(row: Row, name: str, factor: str) -> Row:
 
 
 def _of(row: Row, factor: str) -> str:
-    """Of what a sample is; of a link, also which packets, unless it is all of them."""
+    """Return what a sample is of; of a link, also which packets, unless it is all of them."""
     own = str(row.factors[factor])
     quantity = row.factors.get("quantity", pictures.ALL)
     return own if quantity == pictures.ALL else f"{own}, {quantity}"
 
 
 def picture(runs: Sequence[Run], title: str) -> Picture:
-    """All of it on one sheet."""
+    """Draw everything on one sheet."""
     from perhop.show.plot import drawing  # noqa: PLC0415 - matplotlib takes its time
 
     found = panels(runs)

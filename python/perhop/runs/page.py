@@ -179,7 +179,7 @@ def _users(result: Result) -> list[str]:
 
 
 def _transfers(result: Result) -> list[str]:
-    """How long flows that come and go take, a sentence for each population."""
+    """Return how long flows that come and go take, a sentence for each population."""
     said = []
     for row in result.population_summary().iter_rows(named=True):
         if row["sizes"] != "all":

@@ -36,7 +36,7 @@ QUANTITIES = {
 
 
 def user_times(result: Result) -> Iterator[tuple[Plot, Sequence[Row]]]:
-    """How long transfers, pages and responses take: a distribution for each, by class.
+    """Return how long transfers, pages and responses take: a distribution for each, by class.
 
     Those that had not ended by the end of the run count as the longest.
     """

@@ -82,7 +82,7 @@ class Axis:
     names: Mapping[Any, str] = field(default_factory=dict)
 
     def text(self, value: Factor) -> str:
-        """How a value reads."""
+        """Return how a value reads."""
         if value in self.names:
             return self.names[value]
         return exact(value) if isinstance(value, int | float) else str(value)

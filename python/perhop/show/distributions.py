@@ -146,7 +146,7 @@ def blocks(values: Numbers) -> Numbers:
 
 
 def block_size(samples: int) -> int:
-    """How many samples `blocks` averages."""
+    """Return how many samples `blocks` averages."""
     return max(1, -(-samples // MOST_TIMES))
 
 

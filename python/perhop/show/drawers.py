@@ -56,7 +56,7 @@ class Picturing(Generic[T]):
 
     @property
     def picture(self) -> T:
-        """What was drawn."""
+        """The picture that was drawn."""
         return self._drawn[0]
 
 

@@ -105,7 +105,7 @@ def significant(value: float, digits: int = MOST_DIGITS, *, sign: bool = False) 
 
 
 def short(value: float, digits: int = MOST_DIGITS) -> str:
-    """As `significant`, without zeros at the end: `3.333`, `2`."""
+    """Return a number as `significant` does, without zeros at the end: `3.333`, `2`."""
     text = significant(value, digits)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -128,7 +128,7 @@ def fixed(value: float, decimals: int, *, sign: bool = False) -> str:
 
 
 def _decimals(value: float, digits: int) -> int:
-    """How many decimals show so many significant digits."""
+    """Return how many decimals show so many significant digits."""
     return min(max(digits - 1 - math.floor(math.log10(abs(value))), 0), MOST_DECIMALS)
 
 
@@ -225,7 +225,7 @@ def tick_labels(values: Sequence[float]) -> list[str]:
 
 
 def _page_decimals(value: float, digits: int) -> int:
-    """How many decimals show so many significant digits of a number after rounding; none for 0."""
+    """Return how many decimals show so many significant digits of a number after rounding; none for 0."""
     if not value or not math.isfinite(value):
         return 0
     magnitude = int(f"{abs(value):.{digits - 1}e}".partition("e")[2])

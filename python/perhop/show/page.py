@@ -132,7 +132,7 @@ def render(template: str, **values: object) -> str:
 
 @functools.cache
 def environment() -> jinja2.Environment:
-    """Where templates are found, and how they are filled in: HTML is escaped, Markdown is not.
+    """Return where templates are found and how they are filled in: HTML is escaped, Markdown is not.
 
     No text that is filled in brings controls into a page; the filters `inline` and `markdown` render
     the little Markdown that our texts use.

@@ -58,7 +58,7 @@ ROTATION = 30.0
 
 
 def caption(plot: Plot, rows: Sequence[Row]) -> str:
-    """How to read the marks that the plot uses."""
+    """Say how to read the marks that the plot uses."""
     found = chosen(rows, plot.metric, plot.where)
     if plot.kind == "states":
         return (
@@ -311,7 +311,7 @@ class _Panel:
             _direct_labels(axes, labels, sheet.cell_height - margins.top - margins.bottom)
 
     def _category_room(self, wide: float) -> tuple[float, float]:
-        """By how much the names below the axis are turned so that they fit, and how high they then are."""
+        """The angle at which the names below the axis fit, and how high they then are."""
         if not self.spaced:
             return 0.0, LINE
         names = [self.plot.x.text(value) for value in self.place]

@@ -325,7 +325,7 @@ def _no_complaints() -> warnings.catch_warnings[None]:
 
 @functools.lru_cache(maxsize=4096)
 def text_width(text: str, size: float = TEXT, *, bold: bool = False) -> float:
-    """How wide a line is."""
+    """Return how wide a line is."""
     return _extent(text, bold) * size / 100.0
 
 

@@ -206,7 +206,7 @@ def written_out(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _size(scenario: Mapping[str, Any]) -> tuple[int, int]:
-    """How many routers and links a scenario has."""
+    """Return how many routers and links a scenario has."""
     if "topology" not in scenario:
         return len(places(scenario)), len(scenario["links"])
     shape = json.loads(_engine.shape(json.dumps(scenario)))
@@ -460,7 +460,7 @@ def _draw_arc(axes: Axes, arc: Arc, source: Box, target: Box) -> None:
 
 
 def _inside(box: Box, toward: tuple[float, float]) -> float:
-    """How far it is from a router's middle to its edge, toward a point."""
+    """Return how far it is from a router's middle to its edge, toward a point."""
     across, down = (
         abs(toward[0] - box.x - box.width / 2) or 1e-9,
         abs(toward[1] - box.y - box.height / 2) or 1e-9,
@@ -553,7 +553,7 @@ def _flow_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
 
 
 def _kind(flow: Mapping[str, Any]) -> str:
-    """How a group's flows send: `tcp newreno`, `web over tcp linux`."""
+    """Return how a group's flows send: `tcp newreno`, `web over tcp linux`."""
     transport = flow.get("transport", {})
     kinds = [f"{key} {transport[key]}" for key in ("tcp", "udp", "rap", "tfrc") if key in transport]
     kinds += ["replay"] if "replay" in flow else []

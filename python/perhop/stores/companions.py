@@ -183,7 +183,7 @@ class Gathered:
     """The runs of one point: the measures and their companions as observations."""
 
     def __init__(self, columns: Mapping[str, Sequence[float]]) -> None:
-        """Of the values of each run, in the order of the seeds, by name; NaN where a run has none."""
+        """Take the values of each run, in the order of the seeds, by name; NaN where a run has none."""
         self._columns = columns
         self._links = _links(frozenset(columns))
         self._rare_load = any(

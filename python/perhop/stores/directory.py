@@ -19,7 +19,7 @@ LEFT = (".*.new", filesystem.PARTIAL)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the content of a record lies.
+    """The place where the content of a record lies.
 
     Attributes:
         begin: The place of its first byte in the file.

@@ -65,7 +65,7 @@ class Encoder:
         self._unused = itertools.count()
 
     def begin(self) -> None:
-        """From here on the journal is taken to hold no scenario. No number is used twice."""
+        """Begin anew: take the journal to hold no scenario. No number is used twice."""
         self._numbers.clear()
 
     def contents(self, records: Iterable[Record]) -> list[bytes]:

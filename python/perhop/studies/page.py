@@ -35,7 +35,7 @@ class StudyDrawn:
 
     @property
     def over(self) -> bool:
-        """All of them are."""
+        """Whether all pictures are drawn."""
         asked: list[Picturing[Any]] = [*self.plots, *self.networks]
         return all(one.over.is_set() for one in asked)
 

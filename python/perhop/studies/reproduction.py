@@ -82,7 +82,7 @@ class Distance:
 
     @staticmethod
     def of(metric: str, unit: str, apart: Sequence[float]) -> Distance:
-        """From the differences between measured means and printed numbers."""
+        """Make the distance from the differences between measured means and printed numbers."""
         rms = math.sqrt(sum(one * one for one in apart) / len(apart))
         return Distance(metric, unit, len(apart), rms, max(map(abs, apart)))
 
@@ -118,7 +118,7 @@ class StudyOutcome:
 
     @property
     def counted(self) -> Sequence[ClaimVerdict]:
-        """Of these, the verdicts on claims that were not used to choose a setting."""
+        """The verdicts on claims that were not used to choose a setting."""
         return [verdict for verdict in self.claims if verdict.claim.counted]
 
     @property
@@ -128,7 +128,7 @@ class StudyOutcome:
 
     @property
     def distances(self) -> Sequence[Distance]:
-        """How far what was measured is from the tables that the paper prints."""
+        """Return how far what was measured is from the tables that the paper prints."""
         apart: dict[tuple[str, str], list[float]] = {}
         for row in self.rows:
             if row.published is None or row.mean is None or row.ci95 is None or row.derived or row.misprint:
@@ -154,7 +154,7 @@ class PaperOutcome:
 
     @property
     def not_run(self) -> int:
-        """How many claims of the paper belong to studies that were not run."""
+        """Return how many claims of the paper belong to studies that were not run."""
         if self.paper is None:
             return 0
         done = {outcome.study.id for outcome in self.outcomes}
@@ -162,12 +162,12 @@ class PaperOutcome:
         return sum(not claim.finding and claim.counted for study in left for claim in study.claims)
 
     def count(self, holds: bool | None) -> int:
-        """How many claims of the paper are in this state, those left out that chose a setting."""
+        """Return how many claims of the paper are in this state, those left out that chose a setting."""
         return sum(verdict.holds is holds for outcome in self.outcomes for verdict in outcome.counted)
 
     @property
     def not_counted(self) -> int:
-        """How many claims were used to choose a setting, so that their verdicts do not count."""
+        """Return how many claims were used to choose a setting, so that their verdicts do not count."""
         return sum(len(outcome.claims) - len(outcome.counted) for outcome in self.outcomes)
 
     @property

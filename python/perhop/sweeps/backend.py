@@ -1,4 +1,4 @@
-"""Where runs are computed: on this machine's cores, or somewhere else behind the same protocol."""
+"""Backends of runs: this machine's cores, or another place behind the same protocol."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def _means(objectives: Sequence[Objective], one: Validated) -> list[float]:
 
 
 def _distances(objectives: Sequence[Objective], costs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far each trial is from the best values of all objectives; costs: f64[trials, objectives]."""
+    """Return how far each trial is from the best values of all objectives; costs: f64[trials, objectives]."""
     if len(objectives) == 1:
         return np.asarray(costs[:, 0])
     best, worst = costs.min(axis=0), costs.max(axis=0)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where runs are kept and computed.
+    """The place where runs are kept and computed.
 
     Attributes:
         backend: "local" or "ray".
@@ -92,7 +92,7 @@ def run_sweep(plan: SweepPlan, place: Workplace, *, say: Callable[[str], None], 
 
     Args:
         plan: What to do.
-        place: Where runs are kept and computed.
+        place: The place where runs are kept and computed.
         say: Receives sentences about the plan and about faults that were found in the store.
         progress: See `perhop.sweeps.run.Progress`.
 

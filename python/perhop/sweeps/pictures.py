@@ -230,7 +230,7 @@ _WAIT = re.compile(r"links\.(.+)\.delay_(p\d+)_s")
 
 
 def waiting_times(summaries: Sequence[PointSummary]) -> list[tuple[Plot, list[Row]]]:
-    """How long packets waited over the factor with the most values: median and tail of each queue.
+    """Return how long packets waited over the factor with the most values: median and tail of each queue.
 
     A link whose queue distinguishes classes of packets has a panel for each class. Nothing of a sample.
 
@@ -360,7 +360,7 @@ def _marks_sheet(marks: Marks, *, title: str = "", remark: str = "", narrow: boo
 
 
 def sides(found: Sequence[tuple[float, float, float]]) -> list[list[float]]:
-    """How far the ends of intervals are from the values, as error bars take it: below, and above.
+    """Return how far the ends of intervals are from the values, as error bars take it: below, and above.
 
     Args:
         found: A value, and the lower and the upper end, each.

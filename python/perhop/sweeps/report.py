@@ -98,7 +98,7 @@ def answers(summaries: Sequence[PointSummary]) -> list[str]:
 
 
 def notes(summaries: Sequence[PointSummary]) -> list[str]:
-    """How the sentences tell the extremes apart."""
+    """Say how the sentences tell the extremes apart."""
     metrics = metric_names(summaries)[:MOST_ANSWERS]
     if len(summaries) < 2 or min(summary.runs for summary in summaries) < 2:
         return []

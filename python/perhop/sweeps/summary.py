@@ -249,7 +249,7 @@ def to_text(
 
 
 def lead(plan: SweepPlan, summaries: Sequence[PointSummary]) -> str:
-    """How many points and runs, in a sentence."""
+    """Return how many points and runs, in a sentence."""
     least, most = (pick(summary.runs for summary in summaries) for pick in (min, max))
     runs = counted(least, "run") if least == most else f"{least} to {most} runs"
     text = f"{counted(len(summaries), 'point')}, {runs} of each from seed {plan.seed}"
@@ -260,7 +260,7 @@ def lead(plan: SweepPlan, summaries: Sequence[PointSummary]) -> str:
 
 
 def of_runs(found: Estimate | None) -> str:
-    """Of how many runs an estimate is, where not all have a value: `, 1 of 10 runs`; else nothing."""
+    """Say of how many runs an estimate is if not all have a value, as `, 1 of 10 runs`; else nothing."""
     return "" if found is None or not found.missing else f", {found.runs} of {found.of} runs"
 
 
@@ -383,7 +383,7 @@ def to_json(
 
 
 def _reached_json(reached: float | None, width: float) -> dict[str, Any]:
-    """How wide the intervals of a point are, beside what early stopping asks for, as JSON data."""
+    """Return how wide the intervals of a point are, beside what early stopping asks for, as JSON data."""
     known = reached is not None and math.isfinite(reached)
     return {
         "within": reached is not None and not is_wide(reached, width),

@@ -285,7 +285,7 @@ class _Part:
         self.waiting(0.0)
 
     def waiting(self, under_way: float) -> None:
-        """So many of its runs are under way."""
+        """Note that so many runs of the trial are under way."""
         report: Callable[[float], None] | None = getattr(self.step, "waiting", None)
         if report is not None:
             report(self.trials * (self.done + under_way) / self.runs)

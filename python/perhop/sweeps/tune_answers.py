@@ -314,7 +314,7 @@ def unbiased(tuned: Tuned) -> str:
 
 
 def _searched(tuned: Tuned) -> str:
-    """How many settings were tried, and how many of them count."""
+    """Return how many settings were tried, and how many of them count."""
     plan, trials = tuned.plan, tuned.trials
     refused = sum(trial.point is None for trial in trials)
     keys = {one.point.key for one in tuned.failures}

@@ -110,7 +110,7 @@ class Objective:
 
     @property
     def text(self) -> str:
-        """As the file has it."""
+        """The text as the file has it."""
         return f"{'maximize' if self.maximize else 'minimize'} {self.metric}"
 
 
@@ -120,7 +120,7 @@ class Constraint:
 
     Attributes:
         bound: In the metric's own unit.
-        text: As the file has it.
+        text: The text as the file has it.
     """
 
     metric: str
@@ -198,7 +198,7 @@ class TuningPlan:
 
     @property
     def size(self) -> int | None:
-        """How many settings there are; None where a factor is a range of fractions."""
+        """Return how many settings there are; None where a factor is a range of fractions."""
         sizes = [
             len(entry.values) if isinstance(entry, Choice) else entry.size for entry in self.search.values()
         ]

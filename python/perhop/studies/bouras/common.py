@@ -116,7 +116,7 @@ class Times:
     settle: float = 10
 
     def measured(self, scenario: int) -> tuple[float, float]:
-        """From when to when."""
+        """Return from when to when was measured."""
         return {
             1: (self.begin, self.steady),
             2: (self.begin, self.steady),
@@ -314,7 +314,7 @@ def group_shares(values: NDArray[np.float64], rates: Rates) -> dict[float, float
 
 
 def throughputs(run: Run) -> NDArray[np.float64]:
-    """Of flows 1 to 10 after the warm-up, Mbit/s."""
+    """Return the throughputs of flows 1 to 10 after the warm-up, Mbit/s."""
     return np.asarray(run.flows("throughput_bps")[:FLOWS]) / 1e6
 
 

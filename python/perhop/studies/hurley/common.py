@@ -164,7 +164,7 @@ class Setting:
         *,
         name: str | None = None,
     ) -> dict[str, Any]:
-        """So many flows of one service."""
+        """Return an entry of so many flows of one service."""
         access = self.rtt_ms / 8
         return {
             "name": name or service,

@@ -188,7 +188,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
 
 
 def count(dropped: Mapping[str, Any], *reasons: str) -> int:
-    """How many packets a service lost for these reasons."""
+    """Return how many packets a service lost for these reasons."""
     return sum(int(packets.sum()) for name, packets in dropped.items() if name in reasons)
 
 

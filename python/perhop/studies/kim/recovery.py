@@ -67,7 +67,7 @@ def recoveries(time_s: NDArray[np.float64], window: NDArray[np.float64]) -> Dura
 
 
 def samples(cell: Factors, run: Run) -> Iterator[Sample]:
-    """By class: the mean window, reductions, and the times to recover from them."""
+    """Sample by class the mean window, reductions, and the times to recover from them."""
     series = run.raw["series"]
     time_s, windows = np.asarray(series["time_s"]), np.asarray(series["cwnd_packets"])
     groups = [group.name for group in run.groups]

@@ -477,7 +477,7 @@ def subscribed(_: Evidence) -> Judgement:
 
 
 def percent(fraction: float) -> str:
-    """As text."""
+    """Return a percentage as text."""
     return f"{fraction * 100:.2f} %"
 
 

@@ -181,7 +181,7 @@ class Cells:
         return {**self.fixed, "rule": rule, "control": control, **more}
 
     def name(self, rule: str, control: str) -> str:
-        """How a cell reads."""
+        """Return how a cell reads."""
         return f"{self.rules[rule]} with {CONTROL_NAMES[control]}"
 
     def place(self, more: Mapping[str, Any]) -> str:

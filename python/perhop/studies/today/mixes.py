@@ -170,7 +170,7 @@ SAME = tuple((control, control) for control in SENDERS)
 
 
 def mix_name(rule: str, assured: str, others: str) -> str:
-    """How a cell reads."""
+    """Return how a cell reads."""
     return f"{RULE_NAMES[rule]}, {CONTROL_NAMES[assured]} beside {CONTROL_NAMES[others]}"
 
 

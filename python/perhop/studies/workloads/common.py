@@ -186,7 +186,7 @@ def video_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
 
 
 def call_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
-    """Of the calls towards the users: means of R, MOS, delay from mouth to ear; packets lost or late."""
+    """Sample the calls towards the users: means of R, MOS, mouth-to-ear delay; packets lost or late."""
     (flows,) = (members for one, members in catalog.members(run.raw) if one["name"] == group)
     calls = replace(flows, codec=CODEC).calls()
     for metric, unit, factor, values in (

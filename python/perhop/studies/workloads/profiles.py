@@ -81,7 +81,7 @@ def build(factors: Factors) -> Mapping[str, Any]:
 
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
-    """Of each customer: rate, pages, video; how both compare; the bottleneck."""
+    """Sample each customer (rate, pages, video), how both compare, and the bottleneck."""
     greedy = factors["traffic"] == GREEDY
     rates = {}
     for name, contracted in PROFILES_MBPS.items():

@@ -83,7 +83,7 @@ def build(factors: Factors) -> Mapping[str, Any]:
 
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
-    """Of each customer: the rate of its greedy flows, slowdowns of its transfers; how both compare."""
+    """Sample each customer (rate of greedy flows, slowdowns of transfers), and how both compare."""
     greedy = {}
     names = [group.name for group in run.groups]
     populations = [one for one in run.raw["populations"] if len(one["started_s"])]

@@ -56,7 +56,7 @@ def build(factors: Factors) -> Mapping[str, Any]:
 
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
-    """How far the flows of each rate, and all together, are from their targets."""
+    """Return how far the flows of each rate, and all together, are from their targets."""
     targets = wanted(str(factors["set"]), int(factors["subscription_percent"]))
     rates = {rate: mean_mbps(run, f"profile-{rate:g}") for rate in targets}
     for rank, (rate, value) in enumerate(rates.items(), start=1):

@@ -139,7 +139,7 @@ def gaps(evidence: Evidence) -> Iterator[Row]:
 
 
 def moved(evidence: Evidence, change: str, scheme: str) -> float:
-    """By how much a change moves a scheme's fifteen rates: the root of the mean square, Mbit/s."""
+    """The move of a scheme's fifteen rates by a change: the root of the mean square, Mbit/s."""
     keys = [ten_flows.entry(scheme, percent, rate) for percent in ten_flows.CAPACITY for rate in PROFILES]
     after, before = ([evidence.mean("throughput", at(name, key)) for key in keys] for name in (change, BASE))
     return rmse(after, before)

@@ -232,7 +232,7 @@ def udp_mbps(evidence: Evidence, setting: str, scheme: str) -> float:
 
 
 def out_of_reach(setting: Setting) -> int:
-    """How many printed rates a receiver window for each round trip of propagation does not allow."""
+    """Return how many printed rates a receiver window for each round trip of propagation does not allow."""
     return sum(
         value.value > setting.ceiling_mbps(float(value.factors.get("rtt_ms", RTT_MS)))
         for name, item in ITEMS.items()
@@ -242,7 +242,7 @@ def out_of_reach(setting: Setting) -> int:
 
 
 def gaps(evidence: Evidence) -> Iterator[Row]:
-    """How far each setting is from what is printed."""
+    """Return how far each setting is from what is printed."""
     for name, setting in CANDIDATES.items():
         own: Factors = {"setting": name}
         for item in (ALL, *ITEMS):
