@@ -1,4 +1,4 @@
-"""Errors that a user can mend: a wrong file, a wrong option, a wrong scenario."""
+"""Errors that a user can correct: a wrong file, a wrong option, a wrong scenario."""
 
 from perhop._engine import ScenarioError
 

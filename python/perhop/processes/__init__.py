@@ -1,1 +1,1 @@
-"""The process: Ctrl-C and SIGTERM, forks, memory, and modules that are loaded when they are first used."""
+"""The process: Ctrl-C and SIGTERM, forks, memory, and a server for pages on this machine."""

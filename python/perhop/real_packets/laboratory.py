@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
+from perhop.files import outputs
 from perhop.measures.run import Run
 from perhop.runs import extent, result
 from perhop.scenario import reading
@@ -85,6 +86,14 @@ class LiveResult(result.Result):
         from perhop.real_packets import machine  # noqa: PLC0415 - it reads results
 
         return machine.to_json(self)
+
+    def write(self, folder: Path | str) -> None:
+        """Write what `perhop live --out` writes; see `perhop.Result.write`."""
+        from perhop.real_packets import machine  # noqa: PLC0415 - it reads results
+        from perhop.runs import page  # noqa: PLC0415 - pictures load matplotlib
+
+        place = outputs.claim_directory(Path(folder))
+        page.write_run(place, self, machine.summarized(self), "perhop live")
 
 
 def seconds(canonical: str) -> float:

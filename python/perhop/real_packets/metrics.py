@@ -55,7 +55,7 @@ class RunningStatistics(Collector):
         self._seen: tuple[int, Mapping[str, Any]] | None = None
 
     def see(self, seed: int, glimpse: Mapping[str, Any]) -> None:
-        """Keep a glimpse, as `perhop.live.run` gives them to `watch`."""
+        """Keep a glimpse, as `perhop.live` gives them to `watch`."""
         self._seen = (seed, glimpse)
 
     def collect(self) -> Iterator[Metric]:

@@ -1,7 +1,7 @@
 """One run, whatever its blocks are: classes in Python have the interpreter to themselves while they run.
 
 The engine's own blocks run beside other threads. Classes in Python hold the interpreter's lock, so of the
-runs that go on at once one runs here, and each other one in a process of its own (`simulator.py`). What a run
+runs that go on at once one runs here, and each other one in a process of its own (`worker.py`). What a run
 gives does not depend on where it runs.
 
 Ctrl-C must end a class that does not return: a run here is ended by an exception in its thread, a process is

@@ -114,7 +114,7 @@ def _records(title: str, lines: Sequence[Mapping[str, str]], notes: Sequence[str
 
 
 def _links(result: Result) -> list[dict[str, Any]]:
-    """The summary of each link, with the delay variation, which stands on pages alone."""
+    """The summary of each link, with the delay variation, which pages alone show."""
     places = zip(*(run.raw["links"] for run in result.runs), strict=True)
     queues = observing.link_queues(result.runs, result.scenario)
     return [

@@ -36,11 +36,13 @@ class Result:
         scenario: The scenario as canonical JSON.
         runs: One entry for each seed, in the order of the seeds.
         by_default: Whether nobody said how many runs to make; None where that is not known.
+        was_changed: Whether values of the scenario were set during the run (`perhop.Simulation.set`).
     """
 
     scenario: str
     runs: tuple[Run, ...]
     by_default: bool | None = None
+    was_changed: bool = False
 
     @property
     def engine(self) -> str | None:
@@ -131,8 +133,13 @@ class Result:
             folder: Where; an earlier report there is replaced as a whole.
 
         Raises:
-            PerhopError: A file cannot be written.
+            PerhopError: A file cannot be written, or values were set during the run: no scenario gives these
+                numbers again.
         """
+        if self.was_changed:
+            raise PerhopError(
+                "values were set during this run, which a report cannot show; use its data frames"
+            )
         from perhop.files import outputs  # noqa: PLC0415
         from perhop.runs import page, summary  # noqa: PLC0415 - pictures load matplotlib
 

@@ -1,4 +1,4 @@
-"""The process of a simulator; started by `simulating.py`, never imported.
+"""The process of a simulator; started by `one_run.py`, never imported.
 
 Arguments: where modules are, as a JSON list. Standard input: pickled scenarios, seeds and engines.
 Standard output: a pickled outcome for each, or None where it failed: who asked for it then runs it, and meets

@@ -172,7 +172,7 @@ class Style:
         return self._read(measured(value, half, sign=sign))
 
     def value(self, value: float, half: float | None, *, sign: bool = False) -> str:
-        """The value alone, to two digits of half the width of the interval that stands beside it."""
+        """The value alone, to two digits of half the width of the interval beside it."""
         if self.is_page:
             return figure(value, half, sign=sign)
         return measured(value, half, sign=sign).partition(" ± ")[0]

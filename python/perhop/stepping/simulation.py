@@ -504,7 +504,8 @@ class Simulation:
             `perhop.run` on it gives another result. A link's utilization is of the integral of its rate.
         """
         self._go_on(self._stepper.end_ns)
-        return Result(self.scenario, (Run(self.seed, self._stepper.outcome()),))
+        outcome = (Run(self.seed, self._stepper.outcome()),)
+        return Result(self.scenario, outcome, was_changed=bool(self.changes))
 
 
 def queue_of(classes: list[Any], gauges: Mapping[str, float]) -> QueueState:

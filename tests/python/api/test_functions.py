@@ -138,3 +138,12 @@ def test_course_checks_answers(perhop: Perhop, tmp_path: Path) -> None:
     assert perhop("course", "start", "red").code == 0
     checked = package.course("red", tmp_path / "red" / "answers.toml")
     assert {one.state for one in checked} == {"missing"}
+
+
+def test_a_run_in_which_values_were_set_writes_no_report(small: Path) -> None:
+    simulation = package.Simulation(small)
+    simulation.run_until("1s")
+    simulation.set("links.bottleneck.rate", "1Mbps")
+    with pytest.raises(package.PerhopError, match="values were set during this run"):
+        simulation.finish().write(small.parent / "out")
+    assert not (small.parent / "out").exists()
