@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from perhop import _engine
 from perhop.errors import PerhopError
@@ -161,6 +161,34 @@ def write(path: Path, data: bytes | str, *, durable: bool = False) -> None:
             atomic_write(path.resolve(), content, durable=durable)
     except OSError as error:
         raise PerhopError(f"{path}: cannot be written: {_reason(error)}") from None
+
+
+class Written:
+    """The result of a command, which can write the report that the command writes.
+
+    Attributes:
+        COMMAND: The command, such as `perhop sweep`.
+    """
+
+    __slots__ = ()
+    COMMAND: ClassVar[str]
+
+    def write(self, folder: Path | str, command: str = "", jobs: int = 1) -> None:
+        """Write what the command writes with `--out`: a report that opens offline, pictures and samples.
+
+        Args:
+            folder: Where; an earlier report there is replaced as a whole.
+            command: The command that the report names as its origin; `COMMAND` if it is not given.
+            jobs: How many cores draw.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        self._write(claim_directory(Path(folder)), command or self.COMMAND, jobs)
+
+    def _write(self, place: Path, command: str, jobs: int) -> None:
+        """Write the report into a folder that is claimed."""
+        raise NotImplementedError
 
 
 def manifest(command: str, scenarios: Sequence[str], plots: Sequence[str]) -> str:

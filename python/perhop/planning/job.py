@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from perhop import routers
-from perhop.files import outputs
+from perhop.files.outputs import Written
 from perhop.planning import growth
 from perhop.planning.document import exported
 from perhop.planning.searching import tuning_plan
@@ -121,7 +121,7 @@ class Better:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Written):
     """A finished plan.
 
     Attributes:
@@ -137,6 +137,7 @@ class Planned:
         names: What points are called, by their keys.
     """
 
+    COMMAND: ClassVar = "perhop plan"
     plan: Plan
     now: JudgedSetting
     searched: Tuned | None
@@ -160,20 +161,10 @@ class Planned:
 
         return to_json(self)
 
-    def write(self, folder: Path | str, command: str = "perhop plan", jobs: int = 1) -> None:
-        """Write what `perhop plan --out` writes: a report that opens offline, pictures and samples.
-
-        Args:
-            folder: Where; an earlier report there is replaced as a whole.
-            command: The command that the report names as its origin.
-            jobs: How many cores draw.
-
-        Raises:
-            PerhopError: A file cannot be written.
-        """
+    def _write(self, place: Path, command: str, jobs: int) -> None:
         from perhop.planning import report  # noqa: PLC0415 - pictures load matplotlib
 
-        report.write_plan(outputs.claim_directory(Path(folder)), self, command, jobs)
+        report.write_plan(place, self, command, jobs)
 
     def _repr_html_(self) -> str:
         """The verdicts and limits for notebooks."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
 from perhop import _engine
+from perhop.files.outputs import Written
 from perhop.plurals import counted
 from perhop.real_packets.equivalence import VERDICTS, corrected, directions
 from perhop.real_packets.explain import otherwise
@@ -92,7 +93,7 @@ READING_CHANGES = (
 
 
 @dataclass(frozen=True)
-class Compared:
+class Compared(Written):
     """Everything that one command compared.
 
     Attributes:
@@ -102,6 +103,7 @@ class Compared:
         holm: Tables have a column of verdicts corrected for their number.
     """
 
+    COMMAND: ClassVar = "perhop compare"
     comparisons: Sequence[Comparison]
     names: Sequence[str]
     changes: Sequence[Sequence[Change]] = field(default_factory=tuple)
@@ -134,19 +136,8 @@ class Compared:
         """Return what `perhop compare --json` writes."""
         return to_json(self)
 
-    def write(self, folder: Path | str, command: str = "perhop compare") -> None:
-        """Write what `perhop compare --out` writes: a report that opens offline, pictures and samples.
-
-        Args:
-            folder: Where; an earlier report there is replaced as a whole.
-            command: The command that the report names as its origin.
-
-        Raises:
-            PerhopError: A file cannot be written.
-        """
-        from perhop.files import outputs  # noqa: PLC0415 - for files alone
-
-        write(outputs.claim_directory(Path(folder)), self, command)
+    def _write(self, place: Path, command: str, jobs: int) -> None:  # noqa: ARG002 - one picture
+        write(place, self, command)
 
 
 def text(compared: Compared, width: int | None = None) -> str:

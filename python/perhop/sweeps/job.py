@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from perhop.errors import PerhopError
-from perhop.files import outputs
+from perhop.files.outputs import Written
 from perhop.plurals import counted, counted_are
 from perhop.processes import interrupts
 from perhop.runs import extent
@@ -44,7 +44,7 @@ class Workplace:
 
 
 @dataclass(slots=True)
-class Swept:
+class Swept(Written):
     """A finished sweep.
 
     Attributes:
@@ -55,6 +55,7 @@ class Swept:
         failures: The runs that failed, in the order of the points and seeds; their points have no estimates.
     """
 
+    COMMAND: ClassVar = "perhop sweep"
     plan: SweepPlan
     counts: Sequence[int]
     summaries: Sequence[PointSummary]
@@ -71,20 +72,10 @@ class Swept:
         """The sweep as JSON text."""
         return to_json(self.plan, self.summaries, self.failures, self.reached)
 
-    def write(self, folder: Path | str, command: str = "perhop sweep", jobs: int = 1) -> None:
-        """Write what `perhop sweep --out` writes: a report that opens offline, pictures and samples.
-
-        Args:
-            folder: Where; an earlier report there is replaced as a whole.
-            command: The command that the report names as its origin.
-            jobs: How many cores draw.
-
-        Raises:
-            PerhopError: A file cannot be written.
-        """
+    def _write(self, place: Path, command: str, jobs: int) -> None:
         from perhop.sweeps import report  # noqa: PLC0415 - pictures load matplotlib
 
-        report.write_sweep(outputs.claim_directory(Path(folder)), self, self.store, command, jobs)
+        report.write_sweep(place, self, self.store, command, jobs)
 
 
 def run_sweep(plan: SweepPlan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Swept:

@@ -16,10 +16,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from perhop.errors import ScenarioError
-from perhop.files import outputs
+from perhop.files.outputs import Written
 from perhop.processes import interrupts
 from perhop.scenario.ranges import Value, text_of
 from perhop.show.report import Records, Report, Text, as_text, plain
@@ -89,7 +89,7 @@ class Winner:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class Tuned(Written):
     """A finished search.
 
     Attributes:
@@ -102,6 +102,7 @@ class Tuned:
         failures: The runs that failed, in the order of trials and seeds; their trials have no estimates.
     """
 
+    COMMAND: ClassVar = "perhop tune"
     plan: TuningPlan
     trials: Sequence[Trial]
     front: Sequence[Winner]
@@ -188,20 +189,10 @@ class Tuned:
         }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def write(self, folder: Path | str, command: str = "perhop tune", jobs: int = 1) -> None:
-        """Write what `perhop tune --out` writes: a report that opens offline, pictures and samples.
-
-        Args:
-            folder: Where; an earlier report there is replaced as a whole.
-            command: The command that the report names as its origin.
-            jobs: How many cores draw.
-
-        Raises:
-            PerhopError: A file cannot be written.
-        """
+    def _write(self, place: Path, command: str, jobs: int) -> None:
         from perhop.sweeps import tune_report  # noqa: PLC0415 - pictures load matplotlib
 
-        tune_report.write_tuned(outputs.claim_directory(Path(folder)), self, command, jobs)
+        tune_report.write_tuned(place, self, command, jobs)
 
     def _choice_json(self) -> dict[str, Any]:
         """Which trial to take, by numbers of trials and names of metrics."""
