@@ -101,7 +101,7 @@ def test_the_typed_dictionaries_are_the_engines(queues: Result) -> None:
         (outcome.Outcome, raw),
         (outcome.Flows, raw["flows"]),
         (outcome.Link, link),
-        (outcome.LinkClass, link["classes"][0]),
+        (outcome.PacketsOfQueue, link["classes"][0]),
         (outcome.Delays, link["delay_s"]),
         (outcome.Packets, link["measured"]),
         (outcome.Group, raw["groups"][0]),
