@@ -47,7 +47,7 @@ BACKUPS = {"none": None, "patient": MyBackup(), "greedy": MyBackup(patience=0)}
 if __name__ == "__main__":
     print("backup   pages of the web, mean and 95th percentile   chunks of the backup")
     for name, backup in BACKUPS.items():
-        tables = perhop.run(network(backup), runs=5).applications()
+        tables = perhop.run(network(backup), runs=5).application_summary()
         mean, p95 = tables["web"].select("page_mean_s", "page_p95_s").row(0)
         chunks = tables["python"]["responses"][0] if backup else 0
         print(f"{name:8} {mean:28.2f} s and {p95:5.2f} s {chunks:22.0f}")

@@ -30,7 +30,7 @@ _SIZES = (("to 100 kB", ".short"), ("to 10 MB", ".medium"), ("over", ".long"))
 
 def of_tables(result: Result) -> Iterator[tuple[str, Ends]]:
     """Every measure with an interval in the tables of a result, by the name of its true value."""
-    for row in result.classes().to_dicts():
+    for row in result.group_summary().to_dicts():
         yield from _of_row(f"flows.{row['class']}", row)
     for row in result.link_summary().to_dicts():
         yield from _of_row(f"links.{row['link']}", row)
@@ -39,7 +39,7 @@ def of_tables(result: Result) -> Iterator[tuple[str, Ends]]:
     for row in result.population_summary().to_dicts():
         size = next((part for label, part in _SIZES if row["sizes"].startswith(label)), "")
         yield from _of_row(f"populations.{row['class']}{size}", row)
-    for table in result.applications().values():
+    for table in result.application_summary().values():
         for row in table.to_dicts():
             yield from _of_row(f"applications.{row['class']}", row)
 

@@ -303,10 +303,10 @@ def page(example: Path, exhibit: Exhibit, folder: Path) -> str:
 def seen(result: perhop.Result) -> Seen:
     """A result's means by name."""
     return Seen(
-        _by(result.classes(), "class"),
+        _by(result.group_summary(), "class"),
         _by(result.link_summary(), "link"),
         _by(result.link_class_summary(), "class"),
-        {model: _by(frame, "class") for model, frame in result.applications().items()},
+        {model: _by(frame, "class") for model, frame in result.application_summary().items()},
     )
 
 

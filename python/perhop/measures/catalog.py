@@ -307,7 +307,7 @@ class ClassMeasure:
     """A measure of a class of flows in one run.
 
     Attributes:
-        name: The column of `Result.classes()`; empty where that has none.
+        name: The column of `Result.group_summary()`; empty where that has none.
         value: From the class's flows; NaN where they have none.
         trials: Of a share: how many packets or flows it is of; None for what is none.
     """

@@ -96,7 +96,7 @@ def _explained(result: Result, heads: Collection[str]) -> list[str]:
 
 def _cut_off(result: Result) -> str:
     """A note that mean times are lower bounds where the longest were unfinished at the end of the runs."""
-    frames_ = (result.classes(), result.population_summary(), *result.applications().values())
+    frames_ = (result.group_summary(), result.population_summary(), *result.application_summary().values())
     heads = [
         HEADS[name].partition(",")[0]
         for frame in frames_
@@ -117,7 +117,7 @@ def _unseen(result: Result) -> str:
         for entry in catalog.APPLICATION[users["model"]]:
             if entry.unit != "s/h":
                 continue
-            frame, high = result.applications()[users["model"]], end_names(entry.name)[1]
+            frame, high = result.application_summary()[users["model"]], end_names(entry.name)[1]
             frame = frame.filter((pl.col(entry.name) == 0) & (pl.col(high) == math.inf))
             if frame.height:
                 watched = float(frame["users"].sum()) * _measured_s(result) * len(result.runs)

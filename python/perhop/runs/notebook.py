@@ -42,9 +42,9 @@ def of_table(table: Table) -> str:
 def of_result(result: Result) -> str:
     """What `perhop run` prints, below the picture of the network."""
     frames = (
-        result.classes(),
+        result.group_summary(),
         result.population_summary(),
-        *result.applications().values(),
+        *result.application_summary().values(),
         result.link_summary(),
         result.link_class_summary(),
     )

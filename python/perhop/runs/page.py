@@ -130,7 +130,7 @@ def _classes(result: Result) -> list[dict[str, Any]]:
     users = {
         users["name"] + way for users in result.runs[0].raw.get("applications", ()) for way in ("", REVERSE)
     }
-    return [{**row, "of_users": row["class"] in users} for row in result.classes().iter_rows(named=True)]
+    return [{**row, "of_users": row["class"] in users} for row in result.group_summary().iter_rows(named=True)]
 
 
 def _engine_text(result: Result) -> str:
@@ -162,7 +162,7 @@ def _answers(classes: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
 def _users(result: Result) -> list[str]:
     """What users of applications get, a sentence for each group."""
     said = []
-    for model, frame in result.applications().items():
+    for model, frame in result.application_summary().items():
         shown = [one for one in catalog.APPLICATION[model] if one.importance == KEPT]
         for row in frame.iter_rows(named=True):
             parts = [

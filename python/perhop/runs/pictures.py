@@ -68,7 +68,7 @@ def user_times(result: Result) -> Iterator[tuple[Plot, Sequence[Row]]]:
 
 def class_plot(result: Result) -> tuple[Plot, list[Row]]:
     """The throughput of a flow of each class, beside its profile."""
-    frame = result.classes()
+    frame = result.group_summary()
     rows = [
         Row(
             {"class": row["class"], **_SERIES},

@@ -85,7 +85,7 @@ def summarize(
         by_default: Whether nobody said how many runs to make; None where that is not known.
     """
     scenario = json.loads(result.scenario)
-    classes, links, link_classes = result.classes(), result.link_summary(), result.link_class_summary()
+    classes, links, link_classes = result.group_summary(), result.link_summary(), result.link_class_summary()
     of_flows = result.population_summary()
     shown = readable(classes, limits.remarkable(result.runs))
     of_links = readable(links)
@@ -107,7 +107,7 @@ def summarize(
             *pictures.over_time_of(result.runs),
         ],
         scenario=scenario,
-        applications={model: readable(frame) for model, frame in result.applications().items()},
+        applications={model: readable(frame) for model, frame in result.application_summary().items()},
         counted=footnotes.counted(
             result, {head for row in rows for head in row}, by_default=bool(by_default)
         ),
@@ -141,9 +141,9 @@ def numbers(result: Result) -> dict[str, Any]:
         return [{name: _plain(value) for name, value in row.items()} for row in frame.iter_rows(named=True)]
 
     of_populations = result.population_summary()
-    applications = {model: rows(frame) for model, frame in result.applications().items()}
+    applications = {model: rows(frame) for model, frame in result.application_summary().items()}
     return {
-        "classes": rows(result.classes()),
+        "classes": rows(result.group_summary()),
         **({"applications": applications} if applications else {}),
         "links": rows(result.link_summary()),
         "link_classes": rows(result.link_class_summary()),
