@@ -6,6 +6,7 @@ my-codel` runs, judges and reports it. `python examples/my_study.py` runs it by 
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from perhop.show.declared import Axis, Table
@@ -89,4 +90,4 @@ if __name__ == "__main__":
 
     (outcome,) = execute(plan([STUDY], runs=None, seed=1), jobs=2, store=None, counts=Counts())
     for verdict in outcome.claims:
-        print(f"{verdict.claim.id}: {verdict.state}. {verdict.judgement.evidence}")  # noqa: T201
+        sys.stdout.write(f"{verdict.claim.id}: {verdict.state}. {verdict.judgement.evidence}\n")

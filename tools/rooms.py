@@ -1,13 +1,14 @@
 """The rooms of the package: their order, what each is for, and which rooms it imports.
 
-`ROOMS` is the rule: a room imports only from rooms before it. `figure` draws it from the sources, so that the
-figure in docs/architecture.md cannot differ from the code.
+`ROOMS` is the rule: a room imports only from rooms before it. `table` writes it from the sources, so that the
+table in docs/architecture.md cannot differ from the code.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -45,6 +46,8 @@ ROOMS = (
 """Folders and single modules of the package, lowest first."""
 LOADERS = ("import_module", "importlib.import_module")
 """Functions that load a module by its name."""
+LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+"""A link of Markdown."""
 FACE = ("__init__", "__main__")
 """Modules above all rooms: the names that users import, and the program."""
 
@@ -117,8 +120,8 @@ def upward() -> list[str]:
     ]
 
 
-def figure() -> str:
-    """The rooms as lines of text, highest first: name, what it is for, and the rooms right below it.
+def table() -> str:
+    """The rooms as rows of a table, highest first: name, what it is for, and the rooms right below it.
 
     A room that another one imports, and that it also reaches through a third, is not shown below it again.
     """
@@ -134,18 +137,16 @@ def figure() -> str:
     for name in reversed(ROOMS):
         through = set().union(*(reached.get(one, set()) for one in found[name]))
         below = [other for other in reversed(ROOMS) if other in found[name] - through - {name}]
-        lines.append(f"{name:<14} {_purpose(name)}")
-        if below:
-            lines.append(f"{'':<14}   -> {' '.join(below)}")
+        lines.append(f"| `{name}` | {_purpose(name)} | {', '.join(below)} |")
     return "\n".join(lines)
 
 
 def _purpose(name: str) -> str:
-    """The first line of a room's docstring, up to its colon or full stop."""
+    """The first line of a room's docstring, without its full stop and links."""
     text = ast.get_docstring(ast.parse(modules()[name].read_text(encoding="utf-8"))) or ""
-    return text.splitlines()[0].rstrip(".")
+    return LINK.sub(r"\1", text.splitlines()[0].rstrip("."))
 
 
 if __name__ == "__main__":
-    print(figure())
+    print(table())
     sys.exit("\n".join(one for one in upward() if not one.startswith(BY_NAME)) or None)

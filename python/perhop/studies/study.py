@@ -156,17 +156,26 @@ class Study:
 
     Attributes:
         id: First author and item, such as `kim-table1`, or group and item.
+        title: What the study is about, in a few words, as reports and `perhop list studies` head it.
+        source: The paper and its item, or who asks the question.
+        summary: The network and what is varied, in one line.
         cells: One mapping of factors for each scenario to simulate.
-        scenario: The scenario of a cell, as plain data.
-        samples: The numbers to keep of one run of a cell.
-        summaries: Rows that are read off the means of all runs.
-        extra: It is no printed item of the paper but a sensitivity study, a variant or a sweep, which
-            `perhop reproduce` leaves to `--all`.
-        is_map: It judges the paper's claims under other assumptions; see `perhop.studies.assumptions`.
-        single_run: The published values come from one run, so they are held against the spread of single
-            runs, not only against the interval of the mean.
-        assumptions: What had to be chosen because the paper is silent.
-        method: How the setting was simulated, in a few sentences.
+        scenario: Returns the scenario of a cell as plain data.
+        samples: Yields the numbers to keep of one run of a cell.
+        published: The printed values that measured ones are compared with; empty for a question of ours.
+        claims: The statements that the runs judge.
+        tables: The tables of the report.
+        plots: The plots of the report.
+        notes: Remarks on the paper's text, such as a printed number that cannot be right.
+        assumptions: Choices of ours where the paper is silent.
+        method: The simulated setting, in a few sentences.
+        summaries: Yields rows that are computed from the means of all runs; None without such rows.
+        extra: Whether the study is no printed item of the paper but a sensitivity study, a variant or a
+            sweep, which `perhop reproduce` runs only by name or with `--all`.
+        is_map: Whether it judges the paper's claims under other assumptions (`perhop.studies.assumptions`).
+        single_run: Whether the published values come from one run: they are then compared with the spread of
+            single runs, not only with the interval of the mean.
+        default_runs: Runs of each cell unless `--runs` says otherwise.
     """
 
     id: str

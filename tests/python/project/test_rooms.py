@@ -1,4 +1,4 @@
-"""The rooms of the package: which may import which, in the code and in the figure of docs/architecture.md."""
+"""The rooms of the package: which may import which, in the code and in the table of docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_an_arrow_upwards_is_found(tmp_path: Path) -> None:
     assert [other for other, _ in rooms.imports("scenario.base", wrong)] == ["commands.cli", "runs"]
 
 
-def test_the_figure_of_the_docs_is_that_of_the_code() -> None:
+def test_the_table_of_the_docs_is_that_of_the_code() -> None:
     text = Path("docs/architecture.md").read_text(encoding="utf-8")
-    drawn = re.search(r"<!-- rooms -->\n```\n(.*?)\n```", text, re.DOTALL)
+    drawn = re.search(r"<!-- rooms -->\n\n.*?\n\|[-| ]+\|\n(.*?)\n\n", text, re.DOTALL)
     assert drawn is not None
-    assert drawn[1] == rooms.figure(), "write what `python -m tools.rooms` prints into docs/architecture.md"
+    assert drawn[1] == rooms.table(), "write what `python -m tools.rooms` prints into docs/architecture.md"

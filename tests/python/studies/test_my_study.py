@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,8 @@ from perhop.studies.reproduction import Counts, execute, plan
 if TYPE_CHECKING:
     from perhop.studies.study import Study
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "my_study.py"
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "my_study.py"
 
 
 def test_the_example_runs_and_its_claims_hold() -> None:
@@ -50,3 +52,12 @@ def test_a_module_in_the_folder_is_a_study(tmp_path: Path, monkeypatch: pytest.M
         found("copied_studies", [str(package)])
     for name in [name for name in sys.modules if name.startswith("copied_studies")]:
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_a_copy_passes_the_linters_of_the_package() -> None:
+    """The rules for the package are stricter than those for examples; a copy needs no change."""
+    there = "python/perhop/studies/others/my_study.py"
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--stdin-filename", there, "-"]
+    text = EXAMPLE.read_text(encoding="utf-8")
+    done = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
