@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tools.coverage.settings import SETTINGS
 
-from perhop.measures import catalog
+from perhop.measures import naming
 from perhop.measures.run import COLORS
 from perhop.statistics.proportions import interval
 
@@ -99,9 +99,9 @@ def kind_of(measure: str) -> str:
         return "finite flows"
     if place.startswith("applications."):
         return "users and calls"
-    if last == "delay_variation_s" or catalog.percentile(measure) is not None:
+    if last == "delay_variation_s" or naming.percentile(measure) is not None:
         return "percentiles of waits"
-    is_share = catalog.unit_of_metric(measure) == "fraction" or last in _DROPPED
+    is_share = naming.unit_of_metric(measure) == "fraction" or last in _DROPPED
     return "shares" if is_share else "means"
 
 

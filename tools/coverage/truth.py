@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from perhop.measures import catalog, finite_flows
+from perhop.measures import catalog, finite_flows, flow_table
 from perhop.measures.durations import Durations
 from perhop.measures.run import REVERSE
 from perhop.runs import quality
@@ -222,7 +222,7 @@ def _stem(last: str) -> str:
 
 
 def _only_in_tables(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    for group, members in catalog.members(raw):
+    for group, members in flow_table.members(raw):
         for entry in catalog.CLASS:
             if entry.name and not entry.summary.metric:
                 yield f"flows.{group['name']}.{entry.name}", entry.value(members)
@@ -251,7 +251,7 @@ def _calls(scenario: str, runs: Sequence[Run]) -> Iterator[dict[str, float]]:
 
 def _trials(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Of how many packets each share is."""
-    for group, members in catalog.members(raw):
+    for group, members in flow_table.members(raw):
         for entry in catalog.CLASS:
             if entry.trials is not None:
                 last = entry.summary.metric or entry.name

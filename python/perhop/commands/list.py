@@ -108,7 +108,7 @@ def list_blocks(
 def list_measures(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
     """List what perhop measures: columns of data frames, metrics of sweeps, units and meanings."""
     with interrupts.loading():
-        from perhop.measures import catalog
+        from perhop.measures import listing
         from perhop.show import table
     if as_json:
         entries = [
@@ -119,13 +119,13 @@ def list_measures(*, as_json: AsJson = False, wide: terminal.Wide = False) -> No
                 "unit": line.unit,
                 "description": line.description,
             }
-            for of, lines in catalog.lines().items()
+            for of, lines in listing.lines().items()
             for line in lines
         ]
         terminal.say(json.dumps({"measures": entries}, indent=1, ensure_ascii=False))
         return
     width = terminal.width(wide=wide)
-    for of, lines in catalog.lines().items():
+    for of, lines in listing.lines().items():
         terminal.say(f"of a {of}")
         for line in lines:
             names = ", ".join(filter(None, (line.name, line.metric)))

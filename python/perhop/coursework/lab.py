@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop.errors import PerhopError
-from perhop.measures import catalog
+from perhop.measures import naming
 from perhop.scenario import document
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def _measure(table: Mapping[str, Any], where: str) -> LabMeasure:
     return LabMeasure(
         _file(table, where),
         document.table(table, "set", where),
-        catalog.current(_text(table, "metric", where)),
+        naming.current(_text(table, "metric", where)),
         _number(table, "scale", 1.0, where),
         document.text(table, "minus", "", where),
         document.text(table, "over", "", where),
@@ -342,7 +342,7 @@ def _goal(data: object, where: str) -> Goal:
     relation = "below" if "below" in table else "above"
     return Goal(
         _text(table, "name", where),
-        catalog.current(_text(table, "metric", where)),
+        naming.current(_text(table, "metric", where)),
         _number(table, "scale", 1.0, where),
         relation,
         _number(table, relation, None, where),

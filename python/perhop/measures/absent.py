@@ -6,7 +6,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from perhop.measures import catalog, finite_flows
+from perhop.measures import finite_flows, listing
 from perhop.plurals import counted
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def why(metric: str, runs: int, key: str = "`runs`") -> str:
 def _clauses() -> Mapping[tuple[str, str], str]:
     """Clauses that say for which flows, links or users a metric has no value, by its first and last part."""
     found = {}
-    for line in (line for lines in catalog.lines().values() for line in lines if line.metric):
+    for line in (line for lines in listing.lines().values() for line in lines if line.metric):
         if (clause := _CLAUSE.search(line.description)) is not None:
             found[line.metric.partition(".")[0], line.metric.rpartition(".")[2]] = clause[1]
     return found

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from perhop.errors import PerhopError
-from perhop.measures import catalog
+from perhop.measures import naming
 from perhop.planning.words import EXAMPLES, LOSS, MEASURES, PROFILES, STATISTICS, UNITS, NamedMeasure
 from perhop.routers import units as codepoints
 from perhop.scenario.quantities import NUMBER, UNIT
@@ -151,7 +151,7 @@ def _left(left: str, where: str, text: str) -> tuple[NamedMeasure | None, str, s
             raise PerhopError(f"{where}: {text!r}: write `{name} of NAME` in place of `{name} {tail}`")
         return measure, _statistic(measure, statistic, where, text), _name(of["name"]) if of else ""
     if not before and "." in left:
-        return None, "", catalog.current(_name(left))
+        return None, "", naming.current(_name(left))
     names = [name for name, _ in known]
     near = difflib.get_close_matches(rest.partition(" of ")[0], names, n=1, cutoff=0.6)
     hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(sorted(names, key=str.lower))}"
@@ -175,7 +175,7 @@ def _name(text: str) -> str:
 
 
 def _metric_unit(metric: str) -> str:
-    unit = catalog.unit_of_metric(metric)
+    unit = naming.unit_of_metric(metric)
     return unit if unit in UNITS else ""
 
 

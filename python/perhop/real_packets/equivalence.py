@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from perhop._engine import student_t_cdf, student_t_quantile
 from perhop.errors import PerhopError
-from perhop.measures import catalog, finite_flows
+from perhop.measures import catalog, finite_flows, flow_table
 from perhop.measures.finite_flows import FiniteFlows
 from perhop.measures.run import COLORS
 from perhop.scenario.quantities import RATES, TIMES, UNIT, canonical, with_printed
@@ -227,7 +227,7 @@ def collect(runs: Iterable[Run]) -> dict[Key, dict[int, float]]:
 
 
 def _of_classes(run: Run) -> Iterator[tuple[Key, float]]:
-    for group, members in catalog.members(run.raw):
+    for group, members in flow_table.members(run.raw):
         for entry in catalog.CLASS:
             if (compared := entry.summary.compared) is not None:
                 value = entry.value(members)
@@ -265,7 +265,7 @@ def packets(runs: Iterable[Run]) -> dict[Key, list[float]]:
     """Return the number of packets behind each share that `collect` finds, one for each run that has it."""
     found: dict[Key, list[float]] = {}
     for run in runs:
-        for group, members in catalog.members(run.raw):
+        for group, members in flow_table.members(run.raw):
             for of_class in catalog.CLASS:
                 compared = of_class.summary.compared
                 if compared is None or of_class.trials is None or math.isnan(of_class.value(members)):

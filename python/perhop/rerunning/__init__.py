@@ -13,7 +13,7 @@ import polars as pl
 from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
 from perhop.files import inputs
-from perhop.measures import catalog
+from perhop.measures import naming
 from perhop.rerunning import sets
 from perhop.runs import extent, simulate
 from perhop.runs.summary import numbers
@@ -242,7 +242,7 @@ def _leaves(value: object, place: str) -> Iterator[tuple[str, object]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(inner, str):  # texts name the row
-                name = catalog.current(str(key))
+                name = naming.current(str(key))
                 yield from _leaves(inner, f"{place}.{name}" if place else name)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
@@ -255,7 +255,7 @@ def _leaves(value: object, place: str) -> Iterator[tuple[str, object]]:
 
 def _compare_samples(then: pl.DataFrame, now: pl.DataFrame, differences: list[Difference]) -> int:
     """Compare the flows of every run."""
-    then = then.rename(catalog.current)
+    then = then.rename(naming.current)
     if then.height != now.height:
         differences.append(Difference(f"{SAMPLES}, rows", then.height, now.height))
         return 1

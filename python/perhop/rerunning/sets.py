@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perhop.errors import PerhopError, ScenarioError
-from perhop.measures import catalog
+from perhop.measures import naming
 from perhop.runs import extent, simulate
 from perhop.scenario import reading
 
@@ -154,7 +154,7 @@ def _known(samples: pl.DataFrame, parts: Sequence[Part], kind: str, path: Path) 
     try:
         if kind == "sweep":
             names = samples.select(pl.col("metric").cast(pl.String).unique()).to_series().drop_nulls()
-            today = {name: catalog.current(name) for name in names}
+            today = {name: naming.current(name) for name in names}
             metric = pl.col("metric").cast(pl.String).replace(today)
             frame = samples.select(pl.col("point").cast(pl.Int64).alias("part"), "seed", metric, "value")
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-from perhop.measures import catalog
+from perhop.measures import listing, naming
 from perhop.measures.run import COLORS
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class Columns:
     """The units and meanings of the columns of a result's tables."""
 
     def __init__(self) -> None:
-        lines = catalog.lines()
+        lines = listing.lines()
         columns = {of: {one.name: (one.unit, one.description) for one in some} for of, some in lines.items()}
         metrics = {
             of: {one.metric.rpartition(".")[2]: (one.unit, one.description) for one in some}
@@ -255,7 +255,7 @@ class Columns:
         link, queue = "link", "queue of a link, and each class that it distinguishes"
         population = "population, and a range of sizes of its flows"
         users = {of: some for of, some in columns.items() if of.startswith("group of users: ")}
-        calls = {**_CALLS, **{name: metrics["class of flows"][name] for name in sorted(catalog.RATINGS)}}
+        calls = {**_CALLS, **{name: metrics["class of flows"][name] for name in sorted(naming.RATINGS)}}
         self._run = metrics["run"]
         self._of_metrics: Mapping[str, Section] = {
             "flows": metrics["class of flows"],

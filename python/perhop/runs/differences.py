@@ -6,7 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from perhop.errors import PerhopError
-from perhop.measures import catalog, finite_flows
+from perhop.measures import catalog, finite_flows, flow_table
 from perhop.runs import frames, observing, populations
 from perhop.show.readable import Estimates
 from perhop.statistics.observations import Observations, paired
@@ -57,7 +57,7 @@ def _of_groups(result: Result, measure: str) -> Iterator[Named]:
     if entry is None:
         return
     links = observing.link_queues(result.runs, result.scenario)
-    by_run = [[flows for _, flows in catalog.members(run.raw)] for run in result.runs]
+    by_run = [[flows for _, flows in flow_table.members(run.raw)] for run in result.runs]
     for group, members in zip(result.runs[0].groups, zip(*by_run, strict=True), strict=True):
         transit = observing.waits([flows.transit for flows in members])
         queues = observing.seen_by(transit, links)

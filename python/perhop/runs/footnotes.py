@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from perhop.measures import catalog, finite_flows
+from perhop.measures import catalog, finite_flows, flow_table, naming
 from perhop.plurals import lasting
 from perhop.runs import budget, observing, populations
 from perhop.scenario.traces import traces
@@ -167,7 +167,7 @@ Values = tuple[str, str, str, str, list[float]]
 
 
 def _values_of_classes(result: Result) -> Iterator[Values]:
-    by_run = [list(catalog.members(run.raw)) for run in result.runs]
+    by_run = [list(flow_table.members(run.raw)) for run in result.runs]
     for of_class in zip(*by_run, strict=True):
         for entry in catalog.CLASS:
             if entry.name in HEADS:
@@ -178,7 +178,7 @@ def _values_of_classes(result: Result) -> Iterator[Values]:
 def _values_of_users(result: Result) -> Iterator[Values]:
     for users in zip(*(run.raw.get("applications", ()) for run in result.runs), strict=True):
         for entry in catalog.APPLICATION[users[0]["model"]]:
-            if catalog.percentile(entry.name) is None:
+            if naming.percentile(entry.name) is None:
                 values = [observing.number(each["measures"][entry.name]) for each in users]
                 yield "applications", str(users[0]["name"]), entry.name, entry.label, values
 
@@ -186,7 +186,7 @@ def _values_of_users(result: Result) -> Iterator[Values]:
 def _values_of_links(result: Result) -> Iterator[Values]:
     for places in zip(*(run.raw["links"] for run in result.runs), strict=True):
         for entry in catalog.in_tables((*catalog.LINK, *catalog.QUEUE)):
-            if catalog.percentile(entry.name) is None:
+            if naming.percentile(entry.name) is None:
                 values = [observing.number(place[entry.name]) for place in places]
                 yield "links", str(places[0]["name"]), entry.name, _head(entry.name), values
 
@@ -216,13 +216,13 @@ MOST_PARTIAL = 5
 """Measures that some runs lack and that a note names."""
 
 _TIMES = {
-    *catalog.OF_COMPLETED,
+    *naming.OF_COMPLETED,
     *(one.name for one in finite_flows.MEASURES if one.is_mean),
     *(
         one.name
         for entries in catalog.APPLICATION.values()
         for one in entries
-        if catalog.times_of(one.name) is not None and catalog.percentile(one.name) is None
+        if naming.times_of(one.name) is not None and naming.percentile(one.name) is None
     ),
 }
 """Means of times that the end of a run may cut off."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from perhop.measures import catalog
+from perhop.measures import catalog, flow_table
 from perhop.measures.run import COLORS, Group, Run
 from perhop.runs import observing
 from perhop.show.readable import end_names
@@ -199,7 +199,7 @@ def application_row(group: str, runs: Sequence[Mapping[str, Any]], model: str) -
 
 
 def class_row(
-    group: Group, members: Sequence[catalog.Members], links: Sequence[ObservedQueue]
+    group: Group, members: Sequence[flow_table.Members], links: Sequence[ObservedQueue]
 ) -> dict[str, object]:
     """One class over the runs; its flows in each of them, and the queues of the links."""
     flows = None if group.is_population else group.count

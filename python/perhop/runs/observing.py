@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.measures import catalog
+from perhop.measures import catalog, flow_table, naming
 from perhop.measures.durations import Durations
 from perhop.measures.finite_flows import FEWEST_FOR_P99
 from perhop.statistics.observations import Distribution, Observations, ObservedQueue
@@ -49,8 +49,8 @@ def observations(
         beyond: Of a mean: see `Observations`.
     """
     last = metric.rpartition(".")[2]
-    least, most = catalog.bounds(metric)
-    found = catalog.percentile(metric)
+    least, most = naming.bounds(metric)
+    found = naming.percentile(metric)
     if found is not None and waits is not None and _are_too_few(metric, found[1], waits):
         values, waits = [math.nan] * len(values), (None,) * len(waits)
     return Observations(
@@ -64,9 +64,9 @@ def observations(
         clustering=_dispersion(trials) if last == "policing_ratio" and trials is not None else 1.0,
         distributions=None if found is None else waits,
         level=None if found is None or waits is None else found[1],
-        level_below=None if waits is None else catalog.level_below(metric),
-        is_of_events=catalog.is_of_events(metric),
-        is_in_time=catalog.unit_of_metric(metric) == "s/h",
+        level_below=None if waits is None else naming.level_below(metric),
+        is_of_events=naming.is_of_events(metric),
+        is_in_time=naming.unit_of_metric(metric) == "s/h",
         beyond=beyond,
         at_least=None if at_least is None else tuple(at_least),
     )
@@ -80,7 +80,7 @@ def _are_too_few(metric: str, level: float, waits: Waits) -> bool:
 
 _LOSS = re.compile(r"(?:^|\.)(?:loss|loss_[a-z]+|dropped_[a-z]+)$")
 """Shares and numbers of packets that queues drop."""
-_NOT_OF_QUEUES = frozenset({"policing_ratio", "link_loss", "reordering_ratio"}) | catalog.OF_FLOWS
+_NOT_OF_QUEUES = frozenset({"policing_ratio", "link_loss", "reordering_ratio"}) | naming.OF_FLOWS
 """Shares of what no queue does: meters, links, and the random draws of a run."""
 _COUNTS = frozenset({"dropped_packets"})
 """Numbers of events, not shares."""
@@ -95,7 +95,7 @@ def _dispersion(arrivals: Sequence[float]) -> float:
 
 def of_class(
     entry: catalog.ClassMeasure,
-    members: Sequence[catalog.Members],
+    members: Sequence[flow_table.Members],
     transit: Waits,
     queues: Sequence[ObservedQueue],
 ) -> Observations:
@@ -113,8 +113,8 @@ def of_class(
         trials=None if entry.trials is None else [entry.trials(flows) for flows in members],
         queues=queues,
         waits=transit if entry.name == "one_way_delay_p99_s" and any(transit) else None,
-        at_least=[catalog.is_cut_off(flows) for flows in members]
-        if entry.summary.metric in catalog.OF_COMPLETED
+        at_least=[flows.is_cut_off for flows in members]
+        if entry.summary.metric in naming.OF_COMPLETED
         else None,
         beyond=beyond_rated(entry.summary.metric, members, transit, queues),
     )
@@ -125,7 +125,7 @@ LOSSES = ("loss", "late_ratio", "policing_ratio", "link_loss")
 
 
 def beyond_rated(
-    metric: str, members: Sequence[catalog.Members], transit: Waits, queues: Sequence[ObservedQueue]
+    metric: str, members: Sequence[flow_table.Members], transit: Waits, queues: Sequence[ObservedQueue]
 ) -> tuple[float, float]:
     """The margin by which a class's rating as calls may be lower than the runs show; see `Observations`.
 
@@ -136,12 +136,14 @@ def beyond_rated(
         queues: See `of_class`.
     """
     codec = members[0].codec
-    if codec is None or metric not in catalog.RATINGS:
+    if codec is None or metric not in naming.RATINGS:
         return 0.0, 0.0
-    return catalog.per_loss(metric, codec) * unseen_loss(members, transit, queues), 0.0
+    return naming.per_loss(metric, codec) * unseen_loss(members, transit, queues), 0.0
 
 
-def unseen_loss(members: Sequence[catalog.Members], transit: Waits, queues: Sequence[ObservedQueue]) -> float:
+def unseen_loss(
+    members: Sequence[flow_table.Members], transit: Waits, queues: Sequence[ObservedQueue]
+) -> float:
     """The margin by which a class may lose more of its packets than the runs show; see `of_class`."""
     entries = [entry for entry in catalog.CLASS if entry.summary.metric in LOSSES]
     return above([of_class(entry, members, transit, queues) for entry in entries])
@@ -164,7 +166,7 @@ def of_flows(entry: FiniteFlowsMeasure, by_run: Sequence[FiniteFlows]) -> Observ
 def of_users(entry: catalog.ApplicationMeasure, by_run: Sequence[Mapping[str, Any]]) -> Observations:
     """A measure of the users of an application, who are given as the engine reports them in each run."""
     values = [number(users["measures"][entry.name]) for users in by_run]
-    name = catalog.times_of(entry.name)
+    name = naming.times_of(entry.name)
     if name is None:
         return observations(entry.name, values)
     return of_durations(entry.name, values, [Durations.of_users(users, name) for users in by_run])
@@ -172,7 +174,7 @@ def of_users(entry: catalog.ApplicationMeasure, by_run: Sequence[Mapping[str, An
 
 def of_durations(metric: str, values: Sequence[float], times: Sequence[Durations]) -> Observations:
     """A mean or a percentile of times of which some had not ended when the run did; values of each run."""
-    if catalog.percentile(metric) is None:
+    if naming.percentile(metric) is None:
         return observations(metric, values, at_least=[one.is_cut_off for one in times])
     return observations(metric, values, waits=tuple(one.distribution if one.count else None for one in times))
 

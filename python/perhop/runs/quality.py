@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perhop.errors import PerhopError
-from perhop.measures import catalog
+from perhop.measures import flow_table, naming
 from perhop.measures.emodel import (
     BASE_RATING,
     CODECS,
@@ -130,17 +130,17 @@ def call_summary(
         transit = observing.waits([of_run.transit for of_run in members[name]])
         unseen = observing.unseen_loss(members[name], transit, observing.seen_by(transit, links))
         beyond = {
-            rating: (catalog.per_loss(rating, codec or own[name]) * unseen, 0.0) for rating in catalog.RATINGS
+            rating: (naming.per_loss(rating, codec or own[name]) * unseen, 0.0) for rating in naming.RATINGS
         } | {"lost_or_late": (0.0, unseen)}
         rows.append({"class": name, "calls": flows, **frames.estimates(by_run, measures, beyond)})
     return Estimates(rows, infer_schema_length=None)
 
 
-def _members(result: Result) -> dict[str, list[catalog.Members]]:
+def _members(result: Result) -> dict[str, list[flow_table.Members]]:
     """The flows of each class in each run."""
-    by_name: dict[str, list[catalog.Members]] = {}
+    by_name: dict[str, list[flow_table.Members]] = {}
     for run in result.runs:
-        for group, flows in catalog.members(run.raw):
+        for group, flows in flow_table.members(run.raw):
             by_name.setdefault(str(group["name"]), []).append(flows)
     return by_name
 

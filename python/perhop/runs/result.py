@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perhop.errors import PerhopError
-from perhop.measures import catalog
+from perhop.measures import catalog, flow_table
 from perhop.measures.run import COLORS, REVERSE, Run
 from perhop.plurals import counted
 from perhop.runs import frames, observing, populations, quality
@@ -322,7 +322,7 @@ class Result:
         `throughput_bps`, null for a single run.
         """
         groups = self.runs[0].groups
-        by_run = [[flows for _, flows in catalog.members(run.raw)] for run in self.runs]
+        by_run = [[flows for _, flows in flow_table.members(run.raw)] for run in self.runs]
         links = observing.link_queues(self.runs, self.scenario)
         rows = [
             frames.class_row(group, members, links)

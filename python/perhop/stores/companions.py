@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from perhop.measures import catalog, finite_flows
+from perhop.measures import catalog, finite_flows, flow_table, naming
 from perhop.measures.durations import Durations
 from perhop.runs import observing
 from perhop.statistics.observations import LEVELS, Distribution, Observations, ObservedQueue
@@ -45,11 +45,11 @@ def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, flo
         scenario: Canonical JSON.
     """
     depths, seconds = observing.depths_of(scenario), raw["duration_s"] - raw["warmup_s"]
-    flows = catalog.Flows.of(raw)
+    flows = flow_table.Flows.of(raw)
     for of_run in catalog.RUN:
         if of_run.trials is not None and of_run.applies(flows):
             yield f"{of_run.name}{OF}", of_run.trials(flows)
-    for group, members in catalog.members(raw):
+    for group, members in flow_table.members(raw):
         yield from _of_class(f"flows.{group['name']}", members)
     for link in raw["links"]:
         place = f"links.{link['name']}"
@@ -60,16 +60,16 @@ def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, flo
     yield from _of_times_to_completion(raw)
 
 
-def _of_class(place: str, members: catalog.Members) -> Iterator[tuple[str, float]]:
+def _of_class(place: str, members: flow_table.Members) -> Iterator[tuple[str, float]]:
     """Yield the companions of the measures of a class of flows."""
     for entry in catalog.CLASS:
         metric = entry.summary.metric
         if metric and entry.trials is not None:
             yield f"{place}.{metric}{OF}", entry.trials(members)
-        if metric in catalog.RATINGS and members.codec is not None:
-            yield f"{place}.{metric}{PER_LOSS}", catalog.per_loss(metric, members.codec)
-        if metric in catalog.OF_COMPLETED:
-            yield f"{place}.{metric}{CUT}", float(catalog.is_cut_off(members))
+        if metric in naming.RATINGS and members.codec is not None:
+            yield f"{place}.{metric}{PER_LOSS}", naming.per_loss(metric, members.codec)
+        if metric in naming.OF_COMPLETED:
+            yield f"{place}.{metric}{CUT}", float(members.is_cut_off)
     if members.transit is not None:
         yield from _distribution(f"{place}.one_way_delay_s", Distribution.from_histogram(members.transit))
 
@@ -82,7 +82,7 @@ def _of_times_to_completion(raw: Mapping[str, Any]) -> Iterator[tuple[str, float
         yield from _of_times(names)
     for users in raw.get("applications", ()):
         place, measures = f"applications.{users['name']}", catalog.APPLICATION[users["model"]]
-        samples = {one.name: name for one in measures if (name := catalog.times_of(one.name)) is not None}
+        samples = {one.name: name for one in measures if (name := naming.times_of(one.name)) is not None}
         times = {name: Durations.of_users(users, name) for name in samples.values()}
         yield from _of_times({f"{place}.{measure}": times[name] for measure, name in samples.items()})
 
@@ -91,7 +91,7 @@ def _of_times(measures: Mapping[str, Durations]) -> Iterator[tuple[str, float]]:
     """Companions of times: whether a mean is too low, and the distribution behind a percentile."""
     distributions: dict[str, Durations] = {}
     for metric, times in measures.items():
-        if (found := catalog.percentile(metric)) is None:
+        if (found := naming.percentile(metric)) is None:
             yield f"{metric}{CUT}", float(times.is_cut_off)
         else:
             distributions[found[0]] = times
@@ -135,7 +135,7 @@ def with_companions(metrics: Iterable[str], names: Iterable[str]) -> set[str]:
             wanted |= with_companions(_losses(metric, known), known)
         wanted.add(f"{metric}{CUT}")
         bases = []
-        if (found := catalog.percentile(metric)) is not None:
+        if (found := naming.percentile(metric)) is not None:
             bases.append(found[0])
         if f"{metric}{OF}" in known:
             wanted.add(f"{metric}{OF}")
@@ -198,7 +198,7 @@ class Gathered:
             KeyError: There is no such measure.
         """
         trials = self._columns.get(f"{metric}{OF}")
-        found, cut = catalog.percentile(metric), self._columns.get(f"{metric}{CUT}")
+        found, cut = naming.percentile(metric), self._columns.get(f"{metric}{CUT}")
         beyond = 0.0
         if (per_loss := self._columns.get(f"{metric}{PER_LOSS}")) is not None:
             lost = [self.of(name) for name in _losses(metric, self._columns)]

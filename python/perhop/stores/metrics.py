@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perhop import _engine
-from perhop.measures import catalog, durations, fairness, finite_flows
+from perhop.measures import catalog, durations, fairness, finite_flows, flow_table
 from perhop.runs import observing, one_run
 from perhop.statistics import observations
 from perhop.stores.companions import companions, is_companion
@@ -116,11 +116,11 @@ def measure(raw: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _measured(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    flows = catalog.Flows.of(raw)
+    flows = flow_table.Flows.of(raw)
     for entry in catalog.RUN:
         if entry.applies(flows):
             yield entry.name, entry.value(flows)
-    for group, members in catalog.members(raw):
+    for group, members in flow_table.members(raw):
         for of_class in catalog.CLASS:
             if of_class.summary.metric:
                 yield f"flows.{group['name']}.{of_class.summary.metric}", of_class.value(members)

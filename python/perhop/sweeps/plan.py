@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from perhop.errors import PerhopError
-from perhop.measures import catalog
+from perhop.measures import naming
 from perhop.plurals import counted
 from perhop.runs import extent
 from perhop.scenario import document, file_kinds
@@ -194,7 +194,7 @@ def read_plan(source: Path | Mapping[str, Any], given: Given) -> SweepPlan:
         )
     points = [_point(base, factors, number) for number, factors in enumerate(settings, 1)]
     if "metrics" in data:
-        metrics = tuple(map(catalog.current, METRICS.read(data, "metrics", where)))
+        metrics = tuple(map(naming.current, METRICS.read(data, "metrics", where)))
         check_metrics(points, metrics, f"{where}: `metrics`")
     else:
         metrics = of_traffic([point.scenario for point in points])
@@ -378,6 +378,6 @@ def _until_ci(data: Mapping[str, Any], given: Given, where: str) -> UntilCi | No
     )
     return UntilCi(
         width,
-        tuple(map(catalog.current, WATCHED.read(table, "metrics", place))),
+        tuple(map(naming.current, WATCHED.read(table, "metrics", place))),
         LEAST_RUNS.read(table, "least-runs", place),
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop.measures import absent, catalog, finite_flows
+from perhop.measures import absent, catalog, finite_flows, naming
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
 from perhop.show.numbers import MISSING, TERMINAL, exact, rounded, short
@@ -152,7 +152,7 @@ def metric_names(summaries: Sequence[PointSummary]) -> list[str]:
 
 def unit_of(metric: str) -> Unit:
     """How a metric is shown."""
-    shown = catalog.SHOWN[catalog.unit_of_metric(metric)]
+    shown = catalog.SHOWN[naming.unit_of_metric(metric)]
     return Unit(shown.symbol, shown.factor, shown.digits)
 
 
@@ -184,7 +184,7 @@ _USERS = {
     one.name: one.label
     for entries in catalog.APPLICATION.values()
     for one in entries
-    if catalog.times_of(one.name) is None or one.name == "startup_s"
+    if naming.times_of(one.name) is None or one.name == "startup_s"
 }
 """Labels of measures of users; tables have those of times beside each other, where `p50` says enough."""
 

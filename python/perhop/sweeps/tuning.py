@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop.errors import PerhopError, ScenarioError
-from perhop.measures import catalog
+from perhop.measures import naming
 from perhop.runs import extent
 from perhop.scenario import document, file_kinds
 from perhop.scenario.keys import COLUMN, RANGE, Key, Table, Text, Texts, Whole
@@ -389,7 +389,7 @@ def _objective(text: str, where: str) -> Objective:
             f'{where}: `objectives`: {text!r} is no objective; write "minimize" or "maximize" '
             'and a measure, such as "minimize rmse_to_targets_bps"'
         )
-    return Objective(catalog.current(found[2]), found[1] == "maximize")
+    return Objective(naming.current(found[2]), found[1] == "maximize")
 
 
 def _constraint(text: str, where: str) -> Constraint:
@@ -401,7 +401,11 @@ def _constraint(text: str, where: str) -> Constraint:
     if found[4] not in _UNITS:
         problem = why_no_rate(f"{found[3]}{found[4]}")
         raise PerhopError(f"{where}: `constraints`: {text!r}: {problem}, or {example}")
-    metric, bound, at_least = catalog.current(found[1]), float(found[3]) * _UNITS[found[4]], found[2] == ">="
-    if at_least and bound > 1 and catalog.unit_of_metric(metric) == "fraction":
+    metric, bound, at_least = (
+        naming.current(found[1]),
+        float(found[3]) * _UNITS[found[4]],
+        found[2] == ">=",
+    )
+    if at_least and bound > 1 and naming.unit_of_metric(metric) == "fraction":
         raise PerhopError(f"{where}: `constraints`: {text!r}: it is a share, at most 100 %")
     return Constraint(metric, at_least, bound, text.strip().replace(found[1], metric))

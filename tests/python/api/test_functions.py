@@ -11,7 +11,7 @@ from tests.python.conftest import SMALL
 
 import perhop as package
 from perhop.commands import cli
-from perhop.measures import catalog
+from perhop.measures import catalog, flow_table
 from perhop.scenario import Codel, Scenario
 from perhop.statistics import paired_difference
 
@@ -107,7 +107,7 @@ def test_differences_are_paired_by_seed(small: Path) -> None:
     entry = next(one for one in catalog.CLASS if one.name == "throughput_bps")
     for place, name in enumerate(found["class"]):
         by_seed = [
-            {run.seed: entry.value(list(catalog.members(run.raw))[place][1]) for run in result.runs}
+            {run.seed: entry.value(list(flow_table.members(run.raw))[place][1]) for run in result.runs}
             for result in (rio, codel)
         ]
         wanted = paired_difference(*by_seed)

@@ -8,7 +8,7 @@ import pytest
 
 import perhop
 from perhop import Scenario, _engine
-from perhop.measures import catalog
+from perhop.measures import catalog, naming
 from perhop.runs import quality
 from perhop.runs.page import drawn, run_report
 from perhop.runs.summary import summarize, to_json
@@ -144,7 +144,7 @@ def test_text_json_and_sweeps_have_the_users(result: perhop.Result) -> None:
     assert content["applications"]["call"][1]["class"] == "calls (reverse)"
     measured = metrics.measure(result.runs[0].raw)
     assert measured["applications.web.page_mean_s"] > 0
-    assert catalog.unit_of_metric("applications.web.page_mean_s") == "s"
+    assert naming.unit_of_metric("applications.web.page_mean_s") == "s"
     assert set(metrics.names_of(result.scenario)) == set(measured)
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from perhop.commands import terminal
 from perhop.commands.cli import app
-from perhop.measures import catalog
+from perhop.measures import listing
 from perhop.runs import csv_columns, csv_tables
 
 if TYPE_CHECKING:
@@ -162,8 +162,8 @@ def test_a_column_is_explained_by_its_table() -> None:
         assert known.explain("links", f"dropped_{reason}")[0] == "packets", reason
 
 
-@pytest.mark.parametrize("line", [line for lines in catalog.lines().values() for line in lines])
-def test_a_description_is_read_alone(line: catalog.Line) -> None:
+@pytest.mark.parametrize("line", [line for lines in listing.lines().values() for line in lines])
+def test_a_description_is_read_alone(line: listing.Line) -> None:
     assert not re.search(LEANING, line.description), line
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from perhop.measures import catalog
+from perhop.measures import naming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ FORMER = {"one_way_delay_s": "transit_s", "one_way_delay_p99_s": "transit_p99_s"
     ],
 )
 def test_each_former_name_has_one_of_today(former: str, now: str) -> None:
-    assert catalog.current(former) == now
+    assert naming.current(former) == now
 
 
 def test_a_report_with_former_names_agrees(perhop: Callable[..., Finished], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import perhop as package
 from perhop.errors import ScenarioError
-from perhop.measures import catalog
+from perhop.measures import flow_table
 from perhop.stores.metrics import measure
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def test_the_target_of_a_flow_is_its_part_of_the_link_while_it_was_active(engine
     always, late = flow("always", tcp, 'start = "0s"'), flow("late", tcp, 'start = "50s"')
     never = flow("never", tcp, 'start = "200s"')
     text = scenario(always + late + never, rate="1Mbps", duration="100s", link=link)
-    found = catalog.Flows.of(package.run(text, engine=engine, runs=1).runs[0].raw)
+    found = flow_table.Flows.of(package.run(text, engine=engine, runs=1).runs[0].raw)
     assert found.targets == pytest.approx([375e3, 250e3])
     assert len(found.aimed) == 2
 

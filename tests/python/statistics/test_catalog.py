@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import perhop as package
 from perhop import _engine
 from perhop.commands.cli import app
-from perhop.measures import catalog, finite_flows
+from perhop.measures import catalog, finite_flows, flow_table, listing, naming
 from perhop.measures.fairness import histogram_quantile
 from perhop.runs import outcome
 from perhop.runs.summary import to_json
@@ -232,13 +232,13 @@ def test_every_measure_is_listed() -> None:
 
 def test_units_follow_from_the_entry() -> None:
     known: dict[str, set[str]] = {}
-    for lines in catalog.lines().values():
+    for lines in listing.lines().values():
         for line in lines:
             if line.metric:
                 known.setdefault(line.metric.rpartition(".")[2], set()).add(line.unit)
     for metric, units in known.items():
-        assert units == {catalog.unit_of_metric(f"links.any.{metric}")}, metric
-    assert catalog.unit_of_metric("flows.any.nothing_s") == ""
+        assert units == {naming.unit_of_metric(f"links.any.{metric}")}, metric
+    assert naming.unit_of_metric("flows.any.nothing_s") == ""
     heads = {head for head in LEFT_OUT_FIRST if head.endswith(", ms")}
     assert {"RTT, ms", "jitter, ms", "delay p50, ms"} <= heads
 
@@ -276,6 +276,6 @@ def test_a_share_of_a_class_is_that_of_all_its_packets(name: str) -> None:
     columns |= {other: np.zeros(3) for other in others}
     if one == "marked":
         columns[one] = np.array([[3, 0, 0], [990, 7, 0], [500, 0, 0]])
-    flows = catalog.Members(catalog.Columns(columns), slice(0, 3), None, 0.0, 0.0)
+    flows = flow_table.Members(flow_table.Columns(columns), slice(0, 3), None, 0.0, 0.0)
     assert entry.trials is not None
     assert (entry.value(flows), entry.trials(flows)) == (3 / 1000, 1000)

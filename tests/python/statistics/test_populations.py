@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import perhop
-from perhop.measures import catalog, finite_flows
+from perhop.measures import finite_flows, naming
 from perhop.measures.finite_flows import FiniteFlows
 from perhop.runs.page import write_run
 from perhop.runs.summary import summarize, to_json
@@ -120,7 +120,7 @@ def test_tables_json_and_metrics_have_populations() -> None:
     assert tuple(measured) == metrics.names_of(result.scenario)
     # Targets are for flows that always have data to send.
     assert not {"rmse_to_targets_bps", "jain_index"} & set(measured)
-    assert catalog.unit_of_metric("populations.web.short.completion_p99_s") == "s"
+    assert naming.unit_of_metric("populations.web.short.completion_p99_s") == "s"
 
 
 def test_a_class_counts_its_flows_together() -> None:

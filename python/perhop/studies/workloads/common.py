@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perhop.measures import catalog
+from perhop.measures import flow_table
 from perhop.measures.durations import Durations
 from perhop.show.declared import Axis
 from perhop.studies.evidence import Sample
@@ -187,7 +187,7 @@ def video_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
 
 def call_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
     """Sample the calls towards the users: means of R, MOS, mouth-to-ear delay; packets lost or late."""
-    (flows,) = (members for one, members in catalog.members(run.raw) if one["name"] == group)
+    (flows,) = (members for one, members in flow_table.members(run.raw) if one["name"] == group)
     calls = replace(flows, codec=CODEC).calls()
     for metric, unit, factor, values in (
         ("r", "", 1.0, [call.r for call in calls]),
