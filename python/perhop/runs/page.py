@@ -130,7 +130,9 @@ def _classes(result: Result) -> list[dict[str, Any]]:
     users = {
         users["name"] + way for users in result.runs[0].raw.get("applications", ()) for way in ("", REVERSE)
     }
-    return [{**row, "of_users": row["class"] in users} for row in result.group_summary().iter_rows(named=True)]
+    return [
+        {**row, "of_users": row["class"] in users} for row in result.group_summary().iter_rows(named=True)
+    ]
 
 
 def _engine_text(result: Result) -> str:
