@@ -5,7 +5,7 @@ the loaded module refers to. Left out are the standard library, installed packag
 module's own, in a directory for them) and perhop. Files that the code reads as data are not part of it.
 
 Some imports cannot be known without running the code: of a name that is computed, or of code that is a text.
-`Sources.unknown` names them; see `perhop.blocks.plugins.digest_of` for what follows.
+`Sources.unknown` names them; see `perhop.blocks.digests.digest_of` for what follows.
 """
 
 from __future__ import annotations

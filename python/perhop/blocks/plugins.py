@@ -17,16 +17,13 @@ point of the group `perhop.blocks`, or by `--plugin module` on the command line.
 from __future__ import annotations
 
 import dis
-import hashlib
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import inspect
 import json
-import os
 import re
-import secrets
 import signal
 import sys
 import traceback
@@ -34,11 +31,11 @@ import types
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from perhop import _engine
 from perhop._engine import Action, Depth, Verdict
-from perhop.blocks.imported import SOURCE, Sources, sources
+from perhop.blocks.digests import digest_of, is_same
 from perhop.blocks.parameters import (
     Bitrate,
     Bytes,
@@ -56,10 +53,9 @@ from perhop.blocks.parameters import (
 from perhop.blocks.roles import BASES, Application, Aqm, Block, Color, CongestionControl, Meter
 from perhop.errors import BlockError, PerhopError
 from perhop.processes import forks, interrupts
-from perhop.scenario import base as scenario_base
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 __all__ = [
     "BASES",
@@ -90,8 +86,6 @@ GROUPS = {
     "application": "perhop.applications",
 }
 """The groups of all roles: the role is known before the class is loaded."""
-_OURS = ("builtins", "perhop.blocks.roles", scenario_base.__name__)
-"""Modules whose classes no digest includes."""
 _CLASS = re.compile(r"^[\w.]+:\w+$")
 _TODAY = 2008
 _HERE = Path(__file__).parent.parent
@@ -120,7 +114,7 @@ def complete(role: str, name: str, table: str, folder: str | Path | None = None)
     cls = load(path, role, key, folder)
     source = given.pop("source", None)
     digest = digest_of(cls)
-    if source is not None and not _is_same(source, digest):
+    if source is not None and not is_same(source, digest):
         raise ParameterError(
             "source",
             f"`{path}` has changed since this was written ({source}, now {digest}); leave this key out to "
@@ -178,7 +172,7 @@ def create(role: str, path: str, parameters: str, place: object) -> Block:
     given: dict[str, Any] = json.loads(parameters)
     cls = load(path, role, "class")
     source = given.pop("source", None)
-    if source is not None and not _is_same(source, digest_of(cls)):
+    if source is not None and not is_same(source, digest_of(cls)):
         raise PerhopError(f"{path} has changed since the scenario was read")
     made: Block = cls(**{key.replace("-", "_"): value for key, value in given.items()})
     made.placed(place)
@@ -451,141 +445,3 @@ def description(cls: type[Block], name: str) -> dict[str, Any]:
         "linux": None,
         "parameters": parameters,
     }
-
-
-def digest_of(cls: type[Block]) -> str:
-    """A digest of the sources of a class, its bases and all that they import: kept results depend on it.
-
-    See `perhop.blocks.imported` for what counts. Of a class without a file it is that of the class. Where
-    something is imported that cannot be known, the digest ends in `+` and what no other process has: its runs
-    are not reused from a store, and `not_reused` says why.
-    """
-    kept: tuple[str, Sources] | None = vars(cls).get("_digest")
-    if kept is None or not kept[1].is_current:
-        kept = cls._digest = _digested(cls)  # type: ignore[attr-defined]
-    text, found = kept
-    return f"{text}+{_process()}" if found.unknown else text
-
-
-def _digested(cls: type[Block]) -> tuple[str, Sources]:
-    bases = [base for base in cls.__mro__ if base.__module__ not in _OURS]
-    found = sources(base.__module__ for base in bases)
-    digest = hashlib.sha256()
-    for base in bases:
-        if base.__module__ not in found.found:
-            digest.update(_code_of(base))
-    for name, source in found.found.items():
-        digest.update(f"{name} {len(source)}\n".encode())
-        digest.update(source)
-    text = digest.hexdigest()[:16]
-    if found.unknown:
-        what = "; ".join(found.unknown[:_MOST_UNKNOWN])
-        more = len(found.unknown) - _MOST_UNKNOWN
-        _NOT_REUSED[text] = (
-            f"runs of `{path_of(cls)}` are not reused from stores, since what it imports cannot be known: "
-            f"{what}{f'; and {more} more' if more > 0 else ''}"
-        )
-    return text, found
-
-
-_tokens: dict[int, str] = {}
-"""What no other process has, by the process: a fork is another one."""
-_MOST_UNKNOWN = 3
-_NOT_REUSED: dict[str, str] = {}
-"""By what is known of a digest, why runs of its class are not reused."""
-_FRESH = re.compile(r'"source": ?"([0-9a-f]+)\+[0-9a-f]+"')
-
-
-def _process() -> str:
-    return _tokens.setdefault(os.getpid(), secrets.token_hex(8))
-
-
-def not_reused(scenario: str) -> set[str]:
-    """Why runs of a scenario are not reused from stores: a sentence for each class of unknown source.
-
-    Args:
-        scenario: Canonical JSON, of this process.
-    """
-    return {_NOT_REUSED[digest] for digest in _FRESH.findall(scenario) if digest in _NOT_REUSED}
-
-
-def _is_same(one: str, other: str) -> bool:
-    """Whether two digests are of the same sources, as far as these are known."""
-    return one.partition("+")[0] == other.partition("+")[0]
-
-
-def _code_of(cls: type) -> bytes:
-    """The source of a class without a file, or its code."""
-    try:
-        return inspect.getsource(cls).encode()
-    except (OSError, TypeError):
-        codes = [member.__code__ for member in vars(cls).values() if isinstance(member, types.FunctionType)]
-        return repr([(code.co_name, code.co_code, code.co_names, code.co_consts) for code in codes]).encode()
-
-
-def shipped(modules: set[str]) -> Sent:
-    """The sources of modules and of what they import, for processes on other machines.
-
-    Those of installed packages must be installed there.
-
-    Args:
-        modules: Their names, as `simulating.modules` finds them.
-    """
-    found = sources(modules - {"__main__"})
-    return {
-        name: (source, name in found.packages)
-        for name, source in found.found.items()
-        if name not in found.compiled
-    }
-
-
-def receive(sent: Sent) -> None:
-    """Find modules of such sources where they are not here.
-
-    A class whose source is another one here is refused when it is created.
-    """
-    if any(_RECEIVED.sent.get(name, one) != one for name, one in sent.items()):
-        for name in _RECEIVED.sent:
-            sys.modules.pop(name, None)
-    _RECEIVED.sent.update(sent)
-    if _RECEIVED not in sys.meta_path:
-        sys.meta_path.append(_RECEIVED)
-
-
-Sent: TypeAlias = "dict[str, tuple[bytes, bool]]"
-"""The sources of modules, by their names, and whether each is a package."""
-
-
-class _Received(importlib.abc.MetaPathFinder):
-    """Finds modules that another process has sent."""
-
-    def __init__(self) -> None:
-        self.sent: dict[str, tuple[bytes, bool]] = {}
-
-    def find_spec(
-        self, name: str, _path: Sequence[str] | None, _target: types.ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        """See `importlib`."""
-        if name not in self.sent:
-            return None
-        source, is_package = self.sent[name]
-        return importlib.util.spec_from_loader(name, _Loader(source), is_package=is_package)
-
-
-class _Loader(importlib.abc.Loader):
-    """Loads a module of a source.
-
-    Attributes:
-        data: The source.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """See `importlib`."""
-        vars(module)[SOURCE] = self.data
-        exec(compile(self.data, f"{module.__name__}.py", "exec"), vars(module))  # noqa: S102 - the driver's own
-
-
-_RECEIVED = _Received()

@@ -8,7 +8,7 @@ import socket
 from typing import TYPE_CHECKING, Any, Self
 
 from perhop import extras
-from perhop.blocks import plugins
+from perhop.blocks import sending
 from perhop.errors import PerhopError
 from perhop.runs import one_run
 from perhop.stores.metrics import Measured, engine_id
@@ -89,7 +89,7 @@ class RayBackend:
                     break
                 texts = {task.scenario: scenarios[task.scenario] for task in chosen}
                 work = [(task.scenario, task.seed) for task in chosen]
-                classes = plugins.shipped(set().union(*map(one_run.modules, texts.values())))
+                classes = sending.shipped(set().union(*map(one_run.modules, texts.values())))
                 pending[compute.remote(engine_id(), texts, work, classes)] = chosen
             if not pending:
                 return
@@ -120,7 +120,7 @@ def _knock(address: str) -> None:
 
 
 def batch(
-    engine: str, scenarios: dict[int, str], tasks: list[tuple[int, int]], classes: plugins.Sent
+    engine: str, scenarios: dict[int, str], tasks: list[tuple[int, int]], classes: sending.Sent
 ) -> list[Measured | Failed]:
     """Several runs, on a worker; those that failed with the reason.
 
@@ -135,7 +135,7 @@ def batch(
     """
     if engine_id() != engine:
         raise Refused(engine_id())
-    plugins.receive(classes)
+    sending.receive(classes)
     names: dict[int, tuple[str, ...]] = {}
     runs: list[Measured | Failed] = []
     for scenario, seed in tasks:

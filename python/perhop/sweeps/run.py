@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from perhop.blocks.plugins import not_reused
+from perhop.blocks.digests import not_reused
 from perhop.processes import interrupts
 from perhop.stores.companions import Gathered, chosen, meets
 from perhop.stores.measures import Layout, Record

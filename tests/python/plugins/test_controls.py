@@ -16,7 +16,7 @@ from tests.python.plugins.test_plugins import same
 
 import perhop
 from perhop import BlockError, PerhopError, ScenarioError, _engine
-from perhop.blocks import plugins
+from perhop.blocks import digests, plugins
 from perhop.runs import one_run
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def test_the_table_stands_under_congestion_and_says_what_the_class_needs() -> No
         "control": "python",
         "class": f"{MODULE}:Rate",
         "needs": ["delivery", "pacing"],
-        "source": plugins.digest_of(Rate),
+        "source": digests.digest_of(Rate),
     }
     for transport in (
         {"tcp": "newreno", "congestion": Rate()},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perhop.blocks import plugins
+from perhop.blocks import digests, plugins, sending
 from perhop.blocks.imported import sources
 
 if TYPE_CHECKING:
@@ -188,11 +188,11 @@ def test_a_module_that_is_loaded_again_counts_as_it_is_then(modules: Path) -> No
     )
     (modules / "own_part.py").write_text("ONE = 1\n", encoding="utf-8")
     cls = plugins.load("own_rule:Own", "aqm")
-    first = plugins.digest_of(cls)
+    first = digests.digest_of(cls)
     (modules / "own_part.py").write_text("ONE = 1000\n", encoding="utf-8")
-    assert plugins.digest_of(cls) == first  # the code that runs is the earlier one
+    assert digests.digest_of(cls) == first  # the code that runs is the earlier one
     importlib.reload(sys.modules["own_part"])
-    second = plugins.digest_of(cls)
+    second = digests.digest_of(cls)
     assert second != first
     assert "+" not in second
 
@@ -223,7 +223,7 @@ def test_what_another_process_sends_is_found_with_all_that_it_imports(modules: P
     (modules / "sent_parts" / "__init__.py").write_text("", encoding="utf-8")
     (modules / "sent_parts" / "helper.py").write_text("LOSS = 0.25\n", encoding="utf-8")
     importlib.import_module("sent_rule")
-    sent = plugins.shipped({"sent_rule"})
+    sent = sending.shipped({"sent_rule"})
     assert set(sent) == {"sent_rule", "sent_parts", "sent_parts.helper"}
     first = sources(["sent_rule"]).found
     for name in sent:
@@ -231,6 +231,6 @@ def test_what_another_process_sends_is_found_with_all_that_it_imports(modules: P
     (modules / "sent_rule.py").unlink()
     shutil.rmtree(modules / "sent_parts")
     importlib.invalidate_caches()
-    plugins.receive(sent)
+    sending.receive(sent)
     assert importlib.import_module("sent_rule").LOSS == 0.25
     assert sources(["sent_rule"]).found == first

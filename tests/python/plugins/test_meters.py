@@ -13,7 +13,7 @@ from tests.python.plugins.test_plugins import same
 
 import perhop
 from perhop import BlockError, PerhopError, ScenarioError, _engine
-from perhop.blocks import plugins
+from perhop.blocks import digests, plugins
 from perhop.runs import one_run
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def test_the_table_has_the_keys_of_every_meter_and_those_of_the_class() -> None:
         "class": f"{MODULE}:Bucket",
         "rate": "1Mbps",
         "af": 2,
-        "source": plugins.digest_of(Bucket),
+        "source": digests.digest_of(Bucket),
         "burst": "20kB",
     }
     again = json.dumps(canonical)

@@ -18,6 +18,7 @@ from tests.python.plugins.rules import Blue, Faulty, Sojourn, Tail
 import perhop
 from perhop import Bitrate, BlockError, Depth, Duration, PerhopError, ScenarioError, Verdict, _engine
 from perhop.blocks import plugins
+from perhop.blocks.digests import digest_of
 from perhop.runs import extent, one_run
 from perhop.scenario import reading
 
@@ -105,7 +106,7 @@ def test_parameters_are_typed() -> None:
     assert queue_of(tail) == {
         "aqm": "python",
         "class": f"{MODULE}:Tail",
-        "source": plugins.digest_of(Tail),
+        "source": digest_of(Tail),
         "limit": "40kB",
         "rate": "2Mbps",
         "share": 0.5,
@@ -379,7 +380,7 @@ def test_a_class_of_a_shell_has_a_digest() -> None:
             f"from perhop import *\nclass R(Aqm):\n def on_arrival(self, *_): return Verdict.{verdict}",
             space,
         )
-        digests.append(plugins.digest_of(space["R"]))
+        digests.append(digest_of(space["R"]))
     assert digests[0] != digests[1]
 
 

@@ -16,7 +16,7 @@ from tests.python.plugins.users import Browser, Client, Faulty
 
 import perhop
 from perhop import Action, BlockError, ScenarioError, _engine
-from perhop.blocks import plugins
+from perhop.blocks import digests, plugins
 from perhop.runs import one_run
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_a_user_can_have_several_connections() -> None:
         "class": f"{MODULE}:Browser",
         "request": "200B",
         "connections": 3,
-        "source": plugins.digest_of(Browser),
+        "source": digests.digest_of(Browser),
         "think": "100ms",
     }
     named = json.loads(perhop.scenario.reading.canonical(scenario({"model": f"{MODULE}:Browser"})))
