@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[np.float32]
 SUBSAMPLES = 5
-"""How often the queue is read in an interval, for its mean delay."""
+"""Readings of the queue in an interval, for its mean delay."""
 
 AQM_OBSERVATION = (
     ("queue", "packets", "packets that wait now"),
@@ -47,7 +47,7 @@ AQM_OBSERVATION = (
     ("loss", "fraction", "packets dropped in the interval, over those that came"),
     ("marks", "fraction", "packets marked (ECN) in the interval, over those that came"),
 )
-"""What `AqmEnv` observes: name, unit, meaning; then each parameter's setting from 0 to 1."""
+"""Observations of `AqmEnv`: name, unit, meaning; then each parameter's setting from 0 to 1."""
 
 CONGESTION_OBSERVATION = (
     ("rate", "Mbit/s", "the rate at which the flow sends"),
@@ -56,7 +56,7 @@ CONGESTION_OBSERVATION = (
     ("transit", "s", "one-way transit time of the last packet that arrived; 0 before the first"),
     ("trend", "s", "how much longer that is than an interval ago"),
 )
-"""What `CongestionEnv` observes: name, unit, meaning."""
+"""Observations of `CongestionEnv`: name, unit, meaning."""
 
 AQM_SCENARIO: dict[str, Any] = {
     "duration": "30s",
@@ -72,7 +72,7 @@ AQM_SCENARIO: dict[str, Any] = {
     },
     "flows": [{"name": "bulk", "count": 6, "from": "a", "to": "b", "transport": {"tcp": "linux"}}],
 }
-"""What `AqmEnv` runs unless it is given a scenario."""
+"""The default scenario of `AqmEnv`."""
 
 CONGESTION_SCENARIO: dict[str, Any] = {
     "duration": "30s",
@@ -91,7 +91,7 @@ CONGESTION_SCENARIO: dict[str, Any] = {
         {"name": "bulk", "count": 2, "from": "a", "to": "b", "transport": {"tcp": "linux"}},
     ],
 }
-"""What `CongestionEnv` runs unless it is given a scenario."""
+"""The default scenario of `CongestionEnv`."""
 AGENT_WINDOW = "perhop.stepping.agent_window:AgentWindow"
 """The `congestion` of a flow whose window an agent sets."""
 
@@ -148,7 +148,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What happened at the link between two steps.
+    """The events at the link between two steps.
 
     Attributes:
         seconds: How long it took.
@@ -336,7 +336,7 @@ class AqmEnv(_Env):
 
 
 def _checked(parameters: object) -> tuple[Parameter, ...]:
-    """What an agent sets.
+    """Return the parameters that an agent sets.
 
     Raises:
         PerhopError: It is no list of parameters, is empty, or names a key twice.

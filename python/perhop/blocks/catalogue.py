@@ -17,7 +17,7 @@ ROLES = {
     "application": "Applications send data and wait for answers (key `application`).",
     "congestion-control": "Congestion controls decide how TCP's window grows and shrinks (key `congestion`).",
 }
-"""What the blocks of a role do, in the order of lists."""
+"""One sentence on the blocks of each role, in the order of lists."""
 ERAS = {
     "papers": "proposed by the papers whose results perhop reproduces, or by their authors",
     "classic": "others published before 2008, which these papers build on or compare with",

@@ -1,4 +1,4 @@
-"""What the body of a block in Python may hold: parameters that stay, and state of each object's own."""
+"""The body of a block in Python: parameters that stay, and state of each object's own."""
 
 from __future__ import annotations
 

@@ -57,10 +57,10 @@ def _digested(cls: type[Block]) -> tuple[str, Sources]:
 
 
 _tokens: dict[int, str] = {}
-"""What no other process has, by the process: a fork is another one."""
+"""A random token of each process, by its number: a fork is another process."""
 _MOST_UNKNOWN = 3
 _NOT_REUSED: dict[str, str] = {}
-"""By what is known of a digest, why runs of its class are not reused."""
+"""Reasons why runs of a class are not reused, by its digest."""
 _FRESH = re.compile(r'"source": ?"([0-9a-f]+)\+[0-9a-f]+"')
 
 

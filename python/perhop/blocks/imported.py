@@ -1,4 +1,4 @@
-"""What a class in Python imports: the sources that its results depend on, beside those of its own module.
+"""The imports of a class in Python: the sources that its results depend on, beside those of its own module.
 
 Every statement `import` counts, wherever it is, also those of modules that are imported in turn, and what
 the loaded module refers to. Left out are the standard library, installed packages (another package than the
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
 SOURCE = "__perhop_source__"
-"""What a module that was received from another process has its source under."""
+"""The name under which a module received from another process holds its source."""
 _HERE = Path(__file__).resolve().parent.parent
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _IMPORTERS = frozenset({"__import__", "import_module"})
@@ -124,7 +124,7 @@ def _stamp(name: str) -> object:
 
 
 _READ: dict[str, tuple[object, bytes]] = {}
-"""What was read of loaded modules: their files may change later, without effect on the code that runs."""
+"""Sources of loaded modules as first read: later changes of their files do not affect the running code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +165,14 @@ class _File:
 
     @property
     def package(self) -> str:
-        """What relative imports are relative to; of the main program, what it was started as."""
+        """The package of relative imports; for the main program, the one it was started in."""
         if self.name == "__main__":
             return getattr(sys.modules[self.name], "__package__", None) or ""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
     @property
     def shown(self) -> str:
-        """What it is called in messages."""
+        """The module's name in messages."""
         return self.name if self.origin is None else Path(self.origin).name
 
     def is_local(self, own: frozenset[str]) -> bool:
@@ -258,7 +258,7 @@ def _referred(name: str) -> Iterator[str]:
 
 
 class _Imports(ast.NodeVisitor):
-    """What a source imports.
+    """The imports of a source.
 
     Attributes:
         names: Modules, and what may be one: `from package import name`.

@@ -212,7 +212,7 @@ def value_of(hint: Any, value: Any) -> tuple[Any, Any]:  # noqa: ANN401 - an ann
 
 
 def type_name(hint: Any) -> str:  # noqa: ANN401 - an annotation
-    """What may stand for a parameter, as tables of blocks say it."""
+    """Return the type of a parameter as tables of blocks show it."""
     if get_origin(hint) in (Union, types.UnionType):
         return next(type_name(one) for one in get_args(hint) if one is not type(None))
     if get_origin(hint) is Literal:

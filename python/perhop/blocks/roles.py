@@ -1,4 +1,4 @@
-"""What to subclass for a block in Python, by its role."""
+"""The base classes of blocks in Python, by role."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     Actions: TypeAlias = Action | Sequence[Action] | None
 
 Color: TypeAlias = Literal["green", "yellow", "red"]
-"""What a meter gives a packet."""
+"""The color that a meter gives a packet."""
 MOST_CONNECTIONS = 1000
-"""Of one user."""
+"""The largest number of connections of one user."""
 
 
 class _Checked(type):
@@ -42,7 +42,7 @@ class _Checked(type):
 
 
 class Block(metaclass=_Checked):
-    """What all blocks in Python share.
+    """The base class of all blocks in Python.
 
     Annotated attributes of a subclass are its parameters. Attributes without annotation are the state with
     which a run begins; give them immutable values, and create lists and dicts in `__post_init__`. Parameters
@@ -94,7 +94,7 @@ class Block(metaclass=_Checked):
 
     @classmethod
     def says(cls) -> dict[str, Any]:
-        """What the table says of the class besides its parameters, by the keys of `SAYS`.
+        """Return the table's keys of the class besides its parameters: those of `SAYS`.
 
         Raises:
             ParameterError: An attribute of the class is wrong.
@@ -203,7 +203,7 @@ class Meter(Block, PythonMeter):
 
 
 NEEDS = ("colors", "delivery", "l4s", "marks", "pacing", "recovery")
-"""What a sender keeps only for congestion controls that ask for it."""
+"""Records that a sender keeps only for congestion controls that ask for them."""
 
 
 class _PacingRate:
@@ -258,7 +258,7 @@ class CongestionControl(Block, PythonCongestionControl):
 
     @classmethod
     def says(cls) -> dict[str, Any]:
-        """What the sender is to keep.
+        """Return the records that the sender is to keep.
 
         Raises:
             ParameterError: `NEEDS` is no tuple of names of needs, or a parameter has the name of the state.
@@ -386,4 +386,4 @@ BASES: dict[str, type[Block]] = {
     "congestion-control": CongestionControl,
     "application": Application,
 }
-"""What a class of each role is a subclass of."""
+"""The base class of each role."""

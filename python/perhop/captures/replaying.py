@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from perhop.scenario.reading import ScenarioSource
 
 STDIN = Path("-")
-"""As the name of a capture: standard input."""
+"""The capture's name that stands for standard input."""
 _GZIP = b"\x1f\x8b"
 _LEFT = 255
 """The verdict on a packet that left."""
@@ -45,7 +45,7 @@ _LEFT = 255
 
 @dataclass(frozen=True, repr=False)
 class Replay:
-    """What became of the packets of a capture.
+    """The fates of the packets of a capture.
 
     `str()` is what `perhop replay` prints. The frames have rates in bit/s and times in seconds.
 
@@ -119,7 +119,7 @@ class Replay:
         return pl.col(name) * (8.0 / seconds) if seconds else pl.lit(None, dtype=pl.Float64)
 
     def __repr__(self) -> str:
-        """What it is, and how to get at what it holds."""
+        """One line: the capture, the target, and the names of the frames."""
         each = "" if self.packets is None else ", .packets"
         return (
             f"Replay of {self.capture} into {self.target}: "
@@ -128,7 +128,7 @@ class Replay:
         )
 
     def __str__(self) -> str:
-        """What `perhop replay` prints, as wide as it is."""
+        """The text that `perhop replay` prints, without a limit of width."""
         return self.text()
 
     def text(self, width: int | None = None) -> str:
@@ -159,7 +159,7 @@ class Replay:
         return f"{self.capture}: {count}{out} in {span}, {rate} Mbit/s, into {self.target}"
 
     def _remarks(self) -> list[str]:
-        """What there is to know of the packets."""
+        """The remarks on packets that were incomplete, long or not chosen."""
         read = self.report["capture"]
         fills = {"no_checksum": "IPv4 checksum", "no_length": "length, which is then that of the frame"}
         filled = [f"{read[key]:,} without {text}" for key, text in fills.items() if read[key]]
@@ -299,7 +299,7 @@ class Replay:
 
 
 NONE = [None] * len(COLORS)
-"""In place of counts by color where no meter gives any."""
+"""Placeholder of counts by color where no meter counts."""
 
 _FATES: Mapping[str, pl.DataType] = {
     "arrived_packets": pl.Int64(),
@@ -449,7 +449,7 @@ def _is_file(scenario: object) -> bool:
 
 
 def _target(report: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-    """What packets were replayed into, in words."""
+    """Name the meter, queue or link that packets were replayed into."""
     meter, queue = plain(given["meter"]), plain(given["queue"])
     if report["link"] is None:
         return f"the meter {meter['marker']}"

@@ -58,7 +58,7 @@ def _comment(text: str, indent: str = "") -> list[str]:
 
 
 def limits(parameter: Parameter) -> str:
-    """What a parameter may be, in words."""
+    """Return the bounds of a parameter in words."""
     kind = "a whole number" if parameter.whole else "a number"
     return f"{kind} from {plain(parameter.least)} to {plain(parameter.most)}"
 

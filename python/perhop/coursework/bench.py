@@ -35,7 +35,7 @@ class Bench:
     """The runs of a lab's scenarios."""
 
     def __init__(self, lab: Lab) -> None:
-        """Nothing has run yet."""
+        """Begin without runs."""
         self._lab = lab
         self._done: dict[Cell, dict[str, float]] = {}
 

@@ -28,7 +28,7 @@ FACTORS = (1000.0, 1e6, 100.0, 8.0)
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What became of one answer; `hint` says something about one that is wrong."""
+    """The verdict on one answer; `hint` helps with a wrong one."""
 
     question: Question
     state: State
@@ -107,7 +107,7 @@ def _checked(lab: Lab, bench: Bench, question: Question, answer: Answer, origin:
 
 
 def accepted(samples: Sequence[float], tolerance: float) -> Accepted:
-    """What counts as right: where a further run lies with a probability of 95 %, and rounding.
+    """Return the right values: a further run's with a probability of 95 %, and their rounding.
 
     The mean ± t(0.975, n - 1) * s * sqrt(1 + 1/n), or ± the relative tolerance where that is more.
 
@@ -122,7 +122,7 @@ def accepted(samples: Sequence[float], tolerance: float) -> Accepted:
 
 
 def number_hint(question: Number, answer: float, bench: Bench) -> str:
-    """What to say of a number; nothing if it is right."""
+    """Return a hint on a number; empty if it is right."""
     right = accepted(list(bench.samples(question.measure).values()), question.tolerance)
     if answer in right:
         return ""
@@ -179,7 +179,7 @@ def _why_not(question: Choice, answer: str) -> str:
 
 
 def setting_hint(question: SettingQuestion, answer: Mapping[str, Value], bench: Bench, origin: str) -> str:
-    """What a setting misses, with what it reaches; nothing if it reaches all goals."""
+    """Return the goals that a setting misses and its values; empty if it reaches all."""
     scenario = _with(question, answer, bench, origin)
     results = [_reached(goal, bench, scenario) for goal in question.goals]
     if all(reached for reached, _ in results):

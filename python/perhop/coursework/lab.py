@@ -23,9 +23,9 @@ FILE = "lab.toml"
 SHEET = "sheet.md"
 MOST_RUNS = 100
 DEFAULT_RUNS = 5
-"""As `perhop run`: a student's run has the same seeds."""
+"""Runs by default, on the seeds of `perhop run`: those of a student's runs."""
 DEFAULT_TOLERANCE = 0.02
-"""Of a number, relative: answers are rounded."""
+"""The relative tolerance of a number: answers are rounded."""
 ALIKE = 0.05
 """`A ~ B`: the means differ by less than this part of B."""
 _CONDITION = re.compile(r"\s*([\w-]+)\s*([<>~])\s*([\w-]+|[0-9.]+)\s*")
@@ -114,7 +114,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a setting may choose: a number within bounds."""
+    """A number within bounds that a setting chooses."""
 
     least: float
     most: float
@@ -123,7 +123,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a setting must reach: `measure` with the setting in its scenario, below or above a bound.
+    """A goal of a setting: `measure` with the setting in its scenario, below or above a bound.
 
     Attributes:
         name: What is measured, as messages say it.
@@ -180,7 +180,7 @@ class Lab:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """What a student gets: the sheet and the scenarios."""
+        """The names of a student's files: the sheet and the scenarios."""
         scenarios = sorted(path.name for path in self.folder.glob("*.toml") if path.name != FILE)
         return (SHEET, *scenarios)
 

@@ -48,7 +48,7 @@ _SCRATCH = os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LOCKED_BYTE = 1 << 62
 _WAIT_S = 0.05
 _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""What file systems say that have no hard links; Linux says EPERM."""
+"""Errors of file systems without hard links; Linux gives EPERM."""
 PARTIAL = ".*.partial"
 """The names of files that `atomic_write` has not finished, as a pattern."""
 _PARTIAL = re.compile(r"\..+\.\d+-\d+\.partial")

@@ -92,7 +92,7 @@ def toml(text: str, origin: str) -> dict[str, Any]:
 
 
 def from_json(data: bytes, origin: str) -> Any:  # noqa: ANN401 - whatever it holds
-    """What a file in JSON holds.
+    """Return the value of a file in JSON.
 
     Raises:
         PerhopError: It is not UTF-8 or not JSON, or beyond the bounds of `expect_bounded`.

@@ -192,7 +192,7 @@ class Written:
 
 
 def manifest(command: str, scenarios: Sequence[str], plots: Sequence[str]) -> str:
-    """What produced the files beside it, as JSON: version, command, plots, scenarios with their seeds.
+    """Return the origin of a report's files as JSON: version, command, plots, scenarios with seeds.
 
     Args:
         command: What to type for the same files.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NEW, OLD = ".perhop-report-new", ".perhop-report-old"
 """Directories of the report to come and of the one replaced. OLD exists once NEW is complete."""
 _PLAN = ".plan.json"
-"""In NEW: the names that are to be moved, and those to be removed. It goes first when both directories do."""
+"""The file in NEW of names to move and to remove. It goes first when both directories go."""
 
 
 def replace_report(out: Path, files: Mapping[str, bytes | str], *, remove: Iterable[str] = ()) -> None:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _CLAUSE = re.compile(r"[;,] (?:and )?(none (?!where they leave)[^(]*?)(?: \([^)]*\))?\.$")
-"""What the description of a measure says of flows, links or users that have no value."""
+"""The clause of a measure's description on flows, links or users without a value."""
 _OF_WHAT_ENDS = ("completion_", "slowdown", "page_", "response_", "startup_")
-"""How measures of transfers, pages, responses and first chunks begin."""
+"""First parts of the names of measures of transfers, pages, responses and first chunks."""
 NOTHING = "nothing was measured after the warm-up"
 
 

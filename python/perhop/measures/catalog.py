@@ -62,7 +62,7 @@ SHOWN: Mapping[Unit, Shown] = {
     "s/h": Shown("s/h", "s/h", 1.0, 1),
     "": Shown("", "", 1.0, 4),
 }
-"""How each unit is shown."""
+"""The form in which each unit is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ _STATISTICS: Mapping[Statistic, Callable[[str, Members], float]] = {"mean": _mea
 
 
 def _over_flows(entry: Measure) -> ClassMeasure:
-    """What follows for a class from a measure of its flows."""
+    """Return the measure of a class that combines a measure of its flows."""
     assert entry.summary is not None
     column = "" if entry.summary.place is None else entry.name
     own, trials = OF_CLASS.get(entry.name), None
@@ -384,7 +384,7 @@ if these have a summary."""
 
 
 SUMMARIZED: tuple[ClassMeasure | Measure, ...] = (*CLASS, *LINK, *QUEUE)
-"""What may stand in summary tables: measures of classes of flows, links and queues."""
+"""Measures of summary tables: those of classes of flows, links and queues."""
 
 
 LINK_TRIALS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
@@ -398,7 +398,7 @@ LINK_TRIALS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
         for place, color in enumerate(COLORS)
     },
 }
-"""How many packets the shares of links and queues are of, by the measure's name."""
+"""Numbers of packets of which shares of links and queues are, by the measure's name."""
 
 
 # ---------------------------------------------------------------- over all flows of a run

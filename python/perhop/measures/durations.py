@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MOST_OPEN = 0.05
 """A mean is a lower bound where the open times are more than this part of all, so far."""
 EPSILON = float(np.finfo(np.float64).eps)
-"""By how much a share may be below another one for rounding."""
+"""The rounding error by which a share may be below another one."""
 
 
 @dataclass(frozen=True, slots=True)

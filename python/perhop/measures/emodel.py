@@ -23,7 +23,7 @@ CodecName: TypeAlias = Literal["g711", "g711-plc", "g729a-vad"]
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """What the E-model needs to know of a codec (ITU-T G.113, appendix I).
+    """The parameters of a codec in the E-model (ITU-T G.113, appendix I).
 
     Attributes:
         impairment: Ie, the equipment impairment factor without loss.
@@ -120,7 +120,7 @@ def rating(
 
 
 SCORE_PER_RATING = 0.053
-"""By how much the score rises at most for each unit of R: where R is 53.3."""
+"""The steepest rise of the score for a unit of R, at R = 53.3."""
 
 
 def opinion_score(r: float) -> float:

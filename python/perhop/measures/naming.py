@@ -1,4 +1,4 @@
-"""What the names of metrics say: units, bounds, percentiles, and the names that earlier versions gave."""
+"""Names of metrics: units, bounds, percentiles, and the names that earlier versions gave."""
 
 from __future__ import annotations
 

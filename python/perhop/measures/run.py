@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 REVERSE = " (reverse)"
-"""What ends the name of the class of requests of a group of users."""
+"""The end of the name of the class of requests of a group of users."""
 COLORS = ("green", "yellow", "red")
 """Drop precedences in the order of every array's color axis: green is in-profile, yellow and red are out."""
 
@@ -47,7 +47,7 @@ class Run:
     raw: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        """Which run it is; what it holds is too much to print."""
+        """The seed and the numbers of flows and links; the values are too many to print."""
         flows, links = sum(group.count for group in self.groups), len(self.raw["links"])
         return f"Run(seed={self.seed}: {counted(flows, 'flow')}, {counted(links, 'link')}; see .raw)"
 
@@ -77,7 +77,7 @@ class Run:
         return values
 
     def carried_bps(self, *names: str) -> float:
-        """What the flows of these `[[flows]]` entries got together, over the measured time.
+        """Return the rate of the flows of these `[[flows]]` entries together, over the measured time.
 
         The rate of a flow is over the time in which it was active, so the sum of rates may be more.
 

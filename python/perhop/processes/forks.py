@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent.parent
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
 _PATIENCE_S = 1.0
-"""How long the parent waits for a child to return or to end; after that it looks at each call of a class."""
+"""Seconds that the parent waits for a child to return or to end; later it checks at each call."""
 
 
 class _State(threading.local):
@@ -36,11 +36,11 @@ class _State(threading.local):
 
 _state = _State()
 _children: list[tuple[int, str]] = []
-"""Where children say that they have returned, and what forked them."""
+"""The children: pipes through which they report their return, and the classes that forked them."""
 _waited: set[tuple[int, str]] = set()
 """The children that were waited for once."""
 _parent: int | None = None
-"""In a child that has not returned: where it says so."""
+"""The pipe of a child that has not returned; None in the parent."""
 
 
 @contextmanager

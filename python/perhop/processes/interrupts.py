@@ -27,7 +27,7 @@ EXIT = 130
 """Exit status of a command that Ctrl-C ended; that of another signal is 128 and its number, too."""
 
 _AGAIN_S = 0.01
-"""How long after a discarded KeyboardInterrupt it is raised again."""
+"""Seconds after which a discarded KeyboardInterrupt is raised again."""
 
 
 class _State:
@@ -121,7 +121,7 @@ def leaves(text: str | Callable[[], str]) -> None:
 
 
 def left() -> str:
-    """What Ctrl-C leaves."""
+    """Return a line on what an interrupted command has left behind."""
     return "interrupted; nothing was written" if _State.left is None else _State.left()
 
 

@@ -1,4 +1,4 @@
-"""What perhop's servers for this machine have in common: no request makes one hang, fail or say anything."""
+"""The base of perhop's servers for this machine: no request makes one hang, fail or print."""
 
 from __future__ import annotations
 

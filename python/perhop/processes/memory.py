@@ -33,7 +33,7 @@ GROWN = 256_000_000
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """What this process may still take.
+    """The memory that this process may still take.
 
     Attributes:
         bytes: How much.
@@ -85,7 +85,7 @@ def fitting(scenario: str, runs: int, jobs: int | None, cores: int) -> tuple[int
 
 
 def _remedies(scenario: str, need: Mapping[str, Any], runs: int, jobs: int | None) -> str:
-    """What makes the runs smaller by a tenth at least, what saves most first."""
+    """Return changes that make the runs smaller by a tenth at least, the largest saving first."""
     at_once = 1 if jobs is None else min(jobs, runs)
     records = need["run_bytes"] - need["flow_bytes"] - need["link_bytes"] - need["sample_bytes"]
     others = need["kept_bytes"] - need["sample_bytes"] - records

@@ -41,7 +41,7 @@ def limit() -> int | None:
 
 
 def prepare() -> None:
-    """At the start of the program: under a limit, be sparing and watch what is loaded."""
+    """Begin the program under a limit of memory: use little, and watch what is loaded."""
     if limit() is None:
         return
     if _MARK not in os.environ and sys.platform == "linux" and _is_program():
@@ -59,7 +59,7 @@ def _is_program() -> bool:
 
 
 class ScarceMemoryError(MemoryError):
-    """What a command needs does not fit into a limit of the user's."""
+    """A command needs more memory than a limit of the user's allows."""
 
 
 class _Watch:
@@ -102,4 +102,4 @@ _SIGNS = (
     "failed to spawn thread",
     "resource temporarily unavailable",
 )
-"""What libraries say that get no memory."""
+"""Messages of libraries that get no memory."""

@@ -139,7 +139,7 @@ class Comparing:
         return report.Compared(comparisons, names, changes, holm)
 
     def _announced(self, runs: int, lengths: Sequence[float], live_runs: Sequence[int]) -> str:
-        """What it will take."""
+        """Return a line on the runs and the time that they will take."""
         seconds = sum(length * count for length, count in zip(lengths, live_runs, strict=True))
         simulated = f"{counted(self.sim_runs, 'simulated run')} of each"
         return f"{counted(runs, 'run')} on real packets, {seconds:.0f} s in all; {simulated}"

@@ -77,7 +77,7 @@ _OF_APPLICATIONS = frozenset({"response_mean_s", "page_mean_s", "startup_s"})
 
 
 def _measures() -> Iterator[ComparedMeasure]:
-    """What the catalog says is compared, and measures of flows that come and go and of users."""
+    """Yield the catalog's compared measures, and those of flows that come and go and of users."""
     for entry in catalog.SUMMARIZED:
         if entry.summary is not None and (compared := entry.summary.compared) is not None:
             shown = catalog.SHOWN[entry.unit]
@@ -101,7 +101,7 @@ _OF_POPULATIONS = {"fct-p50": _FINITE["completion_p50_s"], "slowdown-mean": _FIN
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """What counts as no difference: the larger of a part of the simulated mean and an amount.
+    """A margin of equivalence: the larger of a part of the simulated mean and an amount.
 
     Attributes:
         relative: A fraction of the simulated mean.
@@ -464,7 +464,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """What one mechanism does to a number and another does not, simulated and live.
+    """The difference of two mechanisms in a number, simulated and live.
 
     Attributes:
         simulated: First minus second.

@@ -1,4 +1,4 @@
-"""What the kernel's TCP does otherwise than the simulated one, and how much each of it matters.
+"""Differences between the kernel's TCP and the simulated one, and the effect of each.
 
 Two ways to measure it: on real packets with one of the kernel's ways turned off (`live.sysctl`), and in the
 simulator with a TCP that is made more like the kernel's.
@@ -112,7 +112,7 @@ SIMULATED = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one variation changes, by number: with it minus without it.
+    """The effect of one variation on each number: with it minus without it.
 
     Attributes:
         left: What is then left between live and simulation: live minus simulated.
@@ -212,7 +212,7 @@ def explain(
     simulate: Callable[[str], Result],
     live: Callable[[str], LiveResult],
 ) -> Iterator[Change]:
-    """What each variation changes.
+    """Yield the effect of each variation.
 
     Args:
         comparison: What is to be explained.
@@ -241,7 +241,7 @@ def _differences(a: Samples, b: Samples) -> dict[Key, Difference]:
 
 
 def otherwise(scenario: str) -> list[str]:
-    """What the kernel's TCP does otherwise than this scenario's, as far as the scenario says."""
+    """Yield the differences of the kernel's TCP from this scenario's, as far as the scenario says."""
     content = json.loads(scenario)
     said: dict[str, None] = {}
     for flow in content["flows"]:

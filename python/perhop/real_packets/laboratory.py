@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 WORKER = Path(__file__).with_name("worker.py")
 
 Device: TypeAlias = Literal["auto", "tun", "packet"]
-"""How hosts are joined to the router."""
+"""The devices that join hosts to the router."""
 
 
 @dataclass(frozen=True)
 class LiveReport:
-    """How well the machine kept up with one run.
+    """A report of whether the machine kept up with one run.
 
     Attributes:
         seed: The run's seed.
@@ -102,7 +102,7 @@ def seconds(canonical: str) -> float:
 
 
 def available() -> str | None:
-    """What this system lacks for runs on real packets, or None: it tries what a run begins with."""
+    """Return what this system lacks for runs on real packets, or None, by trying the first steps of one."""
     try:
         _ask({}, None)
     except _engine.LiveUnavailable as error:

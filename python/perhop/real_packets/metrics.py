@@ -49,7 +49,7 @@ def endpoint(text: str) -> tuple[str, int]:
 
 
 class RunningStatistics(Collector):
-    """What was last seen of the run that is on. Counters begin anew with each run."""
+    """The latest statistics of the run in progress. Counters begin anew with each run."""
 
     def __init__(self) -> None:
         self._seen: tuple[int, Mapping[str, Any]] | None = None

@@ -1,4 +1,4 @@
-"""What `perhop compare` shows: one report for terminals and for its page, JSON, and all samples."""
+"""The report of `perhop compare`, for terminals and its page; its JSON; and all samples."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def page(compared: Compared, drawn: Sequence[tuple[Plot, HtmlPlot]], command: st
 
 
 def _parts(compared: Compared, style: Style) -> Iterator[Part]:
-    """What a terminal shows, and a page after the answers, in reading order."""
+    """Yield the parts of the report in reading order."""
     if compared.directions:
         title = f"{compared.names[0]} minus {compared.names[1]}"
         rows = [_direction(one, style) for one in compared.directions]
@@ -401,7 +401,7 @@ EXPLAINED = {
 
 
 def _effects(compared: Compared, place: int, style: Style) -> Iterator[Part]:
-    """What each variation changes: a table for each measure of the classes, and one of the links."""
+    """Yield the effects of variations: a table for each measure of the classes, and one of the links."""
     comparison, changes = compared.comparisons[place], compared.changes[place]
     first = "change" if style.is_page else ""
     found = []

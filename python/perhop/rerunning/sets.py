@@ -27,7 +27,7 @@ KINDS = ("sweep", "compare")
 Row = tuple[int, int, str, float | None]
 """The number of a scenario, a seed, the name of a measure, and its value."""
 Other = tuple[str, object, object]
-"""What differs: the place, then, and now."""
+"""A difference: its place, the value then, and the value now."""
 SAMPLES = "samples.parquet"
 
 

@@ -33,7 +33,7 @@ class Plots:
     _result: Result
 
     def __repr__(self) -> str:
-        """What there is."""
+        """Return the title and the names of the pictures."""
         names = [name for name in dir(type(self)) if not name.startswith("_")]
         return f"Plots of {self._result.title!r}: {', '.join(f'.{name}()' for name in names)}"
 

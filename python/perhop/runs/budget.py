@@ -30,7 +30,7 @@ _PYTHON = 8
 
 
 def cost(scenario: str, raw: Mapping[str, Any]) -> int:
-    """What a run costs, in events of the batched engine.
+    """The cost of a run, in events of the batched engine.
 
     Args:
         scenario: Canonical JSON.

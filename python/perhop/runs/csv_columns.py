@@ -1,4 +1,4 @@
-"""What the columns of the tables of `--csv DIR` are: the unit and the meaning of each, for `columns.csv`."""
+"""The unit and the meaning of each column of the tables of `--csv DIR`, for `columns.csv`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Explained: TypeAlias = tuple[str, str]
 """Unit and meaning."""
 Section: TypeAlias = "Mapping[str, Explained]"
-"""Of columns, or of the last parts of the names of metrics."""
+"""Units and meanings of columns, or of the last parts of the names of metrics."""
 
 _COMMON: Section = {
     "class": ("", "The group of flows, or of packets at a link."),

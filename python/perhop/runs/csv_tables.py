@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COLUMNS = "columns.csv"
-"""What the columns of the other files are. It also says which files are ours."""
+"""The file that explains the columns of the others, and marks a folder as ours."""
 NOT_RESULTS = frozenset({"scenario", "export", "looked_at"})
 """Tables of the JSON that are no records of results: what was run, a router's lines, what a search tried."""
 _PLAIN = frozenset({"factors", "metrics"})

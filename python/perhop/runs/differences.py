@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perhop.runs.result import Result
 
 Named = tuple[dict[str, Any], Observations]
-"""What the runs give of a measure at one place, and the columns that name the place."""
+"""The observations of a measure at one place, and the columns that name the place."""
 
 
 def difference(result: Result, other: Result, measure: str, of: str | None = None) -> Estimates:
@@ -109,4 +109,4 @@ TABLES: dict[str, Callable[[Result, str], Iterator[Named]]] = {
     "populations": _of_populations,
     "applications": _of_applications,
 }
-"""What has measures, in the order in which a measure is looked for."""
+"""The tables with measures, in the order in which a measure is looked for."""

@@ -15,7 +15,7 @@ MAX_RUNS = 100_000
 
 Engine: TypeAlias = Literal["batched", "reference"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
-"""How a run is computed; see docs/results.md."""
+"""The engines that compute a run; see docs/results.md."""
 
 
 def seeds(first: int, runs: int) -> tuple[int, ...]:

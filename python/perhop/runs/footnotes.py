@@ -57,7 +57,7 @@ _COLUMNS = {
     HEADS["reordering_ratio"]: "Reordered: packets that came after one that the link had sent later.",
     HEADS["delay_variation_s"]: "Delay variation: p99 − p50 of the waiting time at the link.",
 }
-"""What a column is, by what its head begins with; said below the tables that have it."""
+"""Explanations of columns below their tables, by the beginning of the column's head."""
 
 _FROM_FILES = {
     "rates": "Rates of links from traces",
@@ -65,7 +65,7 @@ _FROM_FILES = {
     "sizes": "Sizes of flows from distributions",
     "packets": "Packets replayed",
 }
-"""What a scenario has from files."""
+"""Parts of a scenario that come from files."""
 
 
 def _explained(result: Result, heads: Collection[str]) -> list[str]:
@@ -153,7 +153,7 @@ class Partial:
 
 
 def partial(result: Result) -> list[Partial]:
-    """Which measures are of fewer runs than there are, because the others have no value."""
+    """Return the measures that some of the runs lack."""
     found = [
         Partial(table, name, column, head, sum(not math.isnan(value) for value in values))
         for of in (_values_of_classes, _values_of_users, _values_of_links, _values_of_populations)
@@ -163,7 +163,7 @@ def partial(result: Result) -> list[Partial]:
 
 
 Values = tuple[str, str, str, str, list[float]]
-"""Of a measure in each run: table, name of the line, column, head, values."""
+"""A measure in each run: table, name of the line, column, head, values."""
 
 
 def _values_of_classes(result: Result) -> Iterator[Values]:
@@ -204,7 +204,7 @@ def _head(column: str) -> str:
 
 
 def _partial(result: Result) -> str:
-    """Which means are of fewer runs than there are, in a sentence; empty where none is."""
+    """Return a sentence on the means of fewer runs than there are; empty without any."""
     some = [f"{one.name} {one.head} in {one.runs} of {len(result.runs)}" for one in partial(result)]
     if not some:
         return ""

@@ -1,4 +1,4 @@
-"""What notebooks show of scenarios and results, as HTML: tables and the picture of the network.
+"""Scenarios and results in notebooks, as HTML: tables and the picture of the network.
 
 All text is escaped, and each picture is an image of its own: neither names of a scenario nor a second picture
 on the page can disturb it.
@@ -40,7 +40,7 @@ def of_table(table: Table) -> str:
 
 
 def of_result(result: Result) -> str:
-    """What `perhop run` prints, below the picture of the network."""
+    """Return the tables of `perhop run` below the picture of the network."""
     frames = (
         result.group_summary(),
         result.population_summary(),

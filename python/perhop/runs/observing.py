@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perhop.measures.run import Run
 
 Waits = tuple["Distribution | None", ...]
-"""Of each run."""
+"""The waits of each run; None without any."""
 
 
 def observations(
@@ -37,7 +37,7 @@ def observations(
     at_least: Sequence[bool] | None = None,
     beyond: tuple[float, float] = (0.0, 0.0),
 ) -> Observations:
-    """What runs give of a measure.
+    """Return the observations of a measure.
 
     Args:
         metric: Its name in sweeps, which says between which values it lies and which percentile it is.

@@ -37,7 +37,7 @@ _CLASSES = re.compile(r'"(?:aqm|control|marker|model)": ?"python", ?"class": ?"(
 _NAP_S = 0.05
 
 PATIENCE_S = 1.0
-"""How long after its run was cancelled a class may take to end."""
+"""Seconds that a class may take to end after its run was cancelled."""
 
 _here = threading.Lock()
 _in_classes: set[int] = set()

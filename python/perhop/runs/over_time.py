@@ -1,4 +1,4 @@
-"""What happens over time, for `perhop run --plot`: one sheet for a file, and a line of blocks for a terminal.
+"""Values over time, for `perhop run --plot`: one sheet for a file, lines of blocks for a terminal.
 
 Both show the throughput and the round-trip time of each group of flows, and the queue of each link, as they
 are in the first run: a mean over runs is no queue's length at any time. The sheet has beside it the lowest
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 FORMATS = (".svg", ".png")
 SAMPLES = 200
-"""How often a scenario is sampled that does not say it."""
+"""The number of samples of a scenario without `probes`."""
 BLOCKS = "▁▂▃▄▅▆▇█"
 GAP = " "
-"""Where there is no value."""
+"""The block for a time without a value."""
 WIDEST = 50
 """Characters of a line of blocks, where the terminal has room."""
 _BESIDE = 48

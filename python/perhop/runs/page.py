@@ -154,7 +154,7 @@ def _profile_kept(row: Mapping[str, Any]) -> str:
 
 
 def _answers(classes: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
-    """Who gets what, a sentence for each class whose flows always have data."""
+    """Yield a sentence on the throughput of each class whose flows always have data."""
     classes = [row for row in classes if not row["of_users"] and row["flows"] is not None]
     said = [_answer(row, runs) for row in classes[:MOST_ANSWERS]]
     rest = len(classes) - MOST_ANSWERS
@@ -162,7 +162,7 @@ def _answers(classes: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
 
 
 def _users(result: Result) -> list[str]:
-    """What users of applications get, a sentence for each group."""
+    """Yield a sentence on each group of users of applications."""
     said = []
     for model, frame in result.application_summary().items():
         shown = [one for one in catalog.APPLICATION[model] if one.importance == KEPT]
@@ -227,7 +227,7 @@ def _plain(name: str) -> str:
 
 
 def _busiest(links: Sequence[Mapping[str, Any]]) -> str:
-    """What the link is like that is used most."""
+    """Return a sentence on the link with the highest utilization."""
     row = max(links, key=lambda link: link["utilization"] or 0.0)
     used = _estimated(row, "utilization", "fraction")
     others = " (the most used link)" if len(links) > 1 else ""
@@ -264,7 +264,7 @@ def _class_lines(classes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
 
 
 def _head(entry: catalog.Measure | catalog.ClassMeasure) -> str:
-    """What a measure's column is called."""
+    """Return the head of a measure's column."""
     assert entry.summary is not None
     return catalog.SHOWN[entry.unit].long_head(entry.summary.long_label)
 

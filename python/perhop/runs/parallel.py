@@ -96,7 +96,7 @@ def parallel_map(
 
 @dataclass(frozen=True, slots=True)
 class _Done(Generic[R]):
-    """What became of the task at a place: its result or its error."""
+    """The result or the error of the task at a place."""
 
     place: int
     result: R | None = None

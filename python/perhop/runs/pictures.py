@@ -32,7 +32,7 @@ QUANTITIES = {
     "page_s": ("page-times", "Page times", "page time, ms", "fraction of pages"),
     "response_s": ("response-times", "Response times", "response time, ms", "fraction of responses"),
 }
-"""What users wait for, and the words of its plot."""
+"""The times that users wait, and the words of their plots."""
 
 
 def user_times(result: Result) -> Iterator[tuple[Plot, Sequence[Row]]]:
@@ -107,7 +107,7 @@ _SERIES = {"series": "measured"}
 
 
 def waiting_times(runs: Sequence[Run], only: str | None = None) -> list[Drawn]:
-    """How long packets waited: a panel for each link (or one only), a curve for each class of its queue."""
+    """Draw waiting times: a panel for each link (or one only), a curve for each class of its queue."""
     links: dict[str, list[Row]] = {}
     used: Counter[str] = Counter()
     for link, name, histograms in _histograms(runs):
@@ -310,7 +310,7 @@ def throughput_beside(sources: Mapping[str, Sequence[Run]], series: Axis, of: st
 
 
 def _averaged(runs: Sequence[Run]) -> str:
-    """What a title says of averaged samples."""
+    """Return the words of a title on averaged samples."""
     size = block_size(runs[0].raw["series"]["time_s"].size)
     return f", means of {size} samples" if size > 1 else ""
 
@@ -382,7 +382,7 @@ def _mean_known(samples: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _queue_over_time(runs: Sequence[Run], link: str) -> Iterator[Row]:
-    """What waits at a link: the packets of each class, or all; and the averages that its AQM works with."""
+    """Yield the queue at a link: the packets of each class, or all; and the averages of its AQM."""
     probes = [(run.raw["series"]["time_s"], run.raw["series"]["links"][link]) for run in runs]
     _, first = probes[0]
     for name in first["classes"]:

@@ -60,7 +60,7 @@ def by_run(result: Result) -> Iterator[tuple[str, list[FiniteFlows]]]:
 
 
 def summary(result: Result, sizes: Sequence[float] = SIZES) -> pl.DataFrame:
-    """What became of the flows of populations, by class and size: see `Result.population_summary`.
+    """The flows of populations, by class and size: see `Result.population_summary`.
 
     Raises:
         ValueError: The sizes do not increase, or one is not positive.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from perhop.runs.outcome import Outcome
 
 REVERSE = " (reverse)"
-"""What the name of a link's reverse direction ends with."""
+"""The end of the name of a link's reverse direction."""
 
 MOST_LISTED = 12
 """Links that a message names."""
@@ -165,7 +165,7 @@ def record(scenario: str, seed: int, cancel: _engine.Cancel, recording: Recordin
 
 
 def _appearing(path: Path | None, option: str, stack: ExitStack) -> Callable[[bytes], None] | None:
-    """What writes a file that appears when the stack ends without an error."""
+    """Return a writer of a file that appears when the stack ends without an error."""
     if path is None:
         return None
     stack.enter_context(_blamed(option, path))
@@ -192,7 +192,7 @@ def _blaming(write: Callable[[bytes], None], option: str, path: Path) -> Callabl
 
 
 class _Buffer:
-    """What polars writes to as to a file."""
+    """A file for polars, whose bytes go to a function."""
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take

@@ -1,4 +1,4 @@
-"""What `perhop run` shows of a scenario: one line for each class and link, pictures, and JSON."""
+"""The summary of `perhop run`: one line for each class and link, pictures, and JSON."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Summary:
 def summarize(
     result: Result, how: str = "simulated", name: str = "", *, by_default: bool | None = None
 ) -> Summary:
-    """What to show of a result.
+    """Return the summary of a result.
 
     Args:
         result: The runs.
@@ -152,7 +152,7 @@ def numbers(result: Result) -> dict[str, Any]:
 
 
 def frames_of_runs(result: Result) -> dict[str, pl.DataFrame]:
-    """What tables are made of, by name: of each run its flows, and its samples over time."""
+    """Return the frames behind the tables, by name: the flows of each run, and samples over time."""
     return {
         "flows": result.flows,
         "flows-of-populations": result.population_flows,

@@ -1,4 +1,4 @@
-"""What the builder classes of `perhop.scenario` share: a table of a scenario, as plain data."""
+"""The base of the builder classes of `perhop.scenario`: a table of a scenario, as plain data."""
 
 from __future__ import annotations
 

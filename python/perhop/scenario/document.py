@@ -1,4 +1,4 @@
-"""What SWEEP.toml and TUNE.toml share: keys that are checked, a scenario to start from, templates."""
+"""The common parts of SWEEP.toml and TUNE.toml: checked keys, a scenario to start from, templates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _NAMED_TABLES = frozenset({"links", "flows", "paths", "profiles"})
 """The tables of a scenario that hold others by name."""
 MOST_ENTRIES = 1000
-"""Of a table: each factor and each setting is looked for in the scenario of every point."""
+"""The most entries of a table: each is looked for in the scenario of every point."""
 FRACTION = rf"\s*({NUMBER})\s*(%?)\s*"
 """A fraction as text."""
 _FRACTION = re.compile(FRACTION)

@@ -1,4 +1,4 @@
-"""What kind of file a TOML file is, so that a command that was handed another kind can name the right one."""
+"""The kinds of TOML files, so that a command that gets another kind can name the right one."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class Texts(Key):
     least: int = 1
     example: str = "utilization"
     pattern: str = ""
-    """What each text is like."""
+    """The regular expression that each text matches."""
 
     def read(
         self, data: Mapping[str, Any], key: str, where: str, *, default: Sequence[str] | None = None
@@ -258,7 +258,7 @@ class Table(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Other(Key):
-    """What its reader takes by itself."""
+    """A key that its reader takes by itself."""
 
     like: Schema
 

@@ -180,7 +180,7 @@ def _names(table: object) -> Iterator[str]:
 
 
 def _missing(table: object, rest: str, passed: str, links: Iterable[str]) -> str:
-    """What a path asks for that is not there, and what is; `links`: of the topology."""
+    """Return a message on the missing part of a path and on those there; `links`: of the topology."""
     inside = f"`{passed}`" if passed else "the scenario"
     name = rest.partition(".")[0]
     known = [known for known in _names(table) if not known.isdigit()]

@@ -24,7 +24,7 @@ PRINTED: Mapping[str, str] = {
 NUMBER = r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 """A decimal as a regular expression: `1`, `1.5` or `.5`."""
 UNIT = r"(?:[A-Za-zµμ%]+(?:/[a-z]+)?|/[a-z]+)?"
-"""What a unit looks like, as a regular expression; also none."""
+"""A unit, or none, as a regular expression."""
 RATES: Mapping[str, float] = {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9}
 """Units of rates in scenarios, in bit/s."""
 TIMES: Mapping[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -37,7 +37,7 @@ def canonical(unit: str) -> str:
 
 
 def why_no_rate(text: str) -> str:
-    """What the engine says of a rate that it does not read: what is wrong, and what to write."""
+    """Return the engine's message on a rate that it does not read."""
     try:
         _engine.quantity("rate", text)
     except ValueError as error:

@@ -19,7 +19,7 @@ from perhop.scenario.base import plain
 
 
 class ScenarioLike(Protocol):
-    """What the builder classes of `perhop.scenario` offer."""
+    """A class of the builder: one that gives its JSON."""
 
     def to_json(self) -> str:
         """The scenario as JSON text."""

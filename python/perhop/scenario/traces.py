@@ -11,12 +11,12 @@ Kind: TypeAlias = Literal["rates", "arrivals", "sizes", "packets"]
 """The content of a file: rates of a link; arrivals, sizes or replayed packets of flows."""
 
 _DIGITS = 12
-"""Of a checksum: enough to tell traces apart, and to find a file by."""
+"""Digits of a checksum, enough to tell traces apart and to find a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a link or a group of flows has from a file.
+    """A trace that a link or a group of flows has from a file.
 
     Attributes:
         owner: The name of the link's direction, or of the group.

@@ -1,4 +1,4 @@
-"""What `perhop.scenario.Scenario` has beside its keys: reading it, and changing what a path names."""
+"""The methods of `perhop.scenario.Scenario`: reading a file, and changing the value at a path."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Factor: TypeAlias = "str | float | int | bool"
 Factors: TypeAlias = "Mapping[str, Factor]"
 """The values that identify a number, such as `{"scheme": "rio", "profile_mbps": 2.0}`."""
 Where: TypeAlias = "Mapping[str, Factor | tuple[Factor, ...]]"
-"""Which rows to show: the value, or the values, that a factor must have."""
+"""A choice of rows: the value, or the values, that a factor must have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Row:
 
     @property
     def is_partial(self) -> bool:
-        """Only some of the runs have a value."""
+        """Whether only some of the runs have a value."""
         return self.of is not None and self.runs < self.of
 
     @property

@@ -21,9 +21,9 @@ Numbers: TypeAlias = "NDArray[np.float64]"
 Drawn: TypeAlias = "tuple[Plot, list[Row]]"
 
 POINTS = 160
-"""Of a curve of a distribution."""
+"""Points of a distribution's curve."""
 MOST_TIMES = 1000
-"""Of a curve over time; more samples are averaged in blocks."""
+"""The most times of a curve over time; more samples are averaged in blocks."""
 SHARE = "share"
 _MARGIN = 1e-12
 
@@ -175,7 +175,7 @@ def _known(samples: ArrayLike) -> Numbers:
 
 
 def _grid(pooled: Numbers, *, logarithmic: bool) -> Numbers:
-    """Where to draw a curve: at every sample, or at quantiles of many, the tail among them."""
+    """The points of a curve: every sample, or quantiles of many, the tail among them."""
     if logarithmic and (pooled > 0).any():
         pooled = np.maximum(pooled, pooled[pooled > 0].min())
     distinct = np.unique(pooled)

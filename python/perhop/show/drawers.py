@@ -172,7 +172,7 @@ class Drawers:
 
 
 def _drawn(process: subprocess.Popen[bytes], asked: Picturing[T]) -> T | None:
-    """What a drawer makes of it; None where it fails."""
+    """Return the picture that a drawer makes; None if it fails."""
     try:
         order = pickle.dumps((asked.work, asked.arguments))
     except (pickle.PickleError, AttributeError, TypeError):

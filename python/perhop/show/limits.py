@@ -1,4 +1,4 @@
-"""What kept flows from sending more, in sentences: an end of the connection, an access link, or a shaper."""
+"""Limits of what flows sent, in sentences: an end of the connection, an access link, or a shaper."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _sentence(group: Group, end: _End, shares: NDArray[np.float64], sizes: NDArr
 
 
 def _means(runs: Sequence[Run], name: str) -> NDArray[np.float64]:
-    """For each flow, the mean of a measure over the runs in which it has a value; NaN without any."""
+    """The mean of a measure for each flow, over the runs in which it has a value; NaN without any."""
     values = np.array([run.raw["flows"][name] for run in runs], dtype=np.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of means of nothing

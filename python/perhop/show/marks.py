@@ -164,7 +164,7 @@ SIGNS: Mapping[float, tuple[str, str, float]] = {
     0.0: (SERIES[0], "×", 0.45),
     0.5: (MUTED, "?", 0.22),
 }
-"""Of a claim's states, holds, does not hold, and open: color, sign and strength of its field."""
+"""The color, sign and opacity of a claim's states: holds, does not hold, and open."""
 
 
 def states(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:

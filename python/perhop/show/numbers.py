@@ -1,4 +1,4 @@
-"""How numbers read: as far as their intervals let them be known, in terminals and on pages.
+"""Numbers as text: with the digits that their intervals support, in terminals and on pages.
 
 Functions write a number as terminals show it. `Style` says what pages do otherwise: long numbers are in
 groups of three digits, and a number without an interval has three significant digits in place of four.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perhop.statistics.intervals import Estimate
 
 MISSING = "–"
-"""In place of a number that is not known."""
+"""The sign for a number that is not known."""
 MOST_DECIMALS = 6
 MOST_DIGITS = 4
 PAGE_DECIMALS = 9
@@ -145,7 +145,7 @@ def rounded(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How numbers read in one medium; the functions of this module are those of `TERMINAL`.
+    """The form of numbers in one medium; the functions of this module are those of `TERMINAL`.
 
     Attributes:
         is_page: Long numbers are in groups, and one without an interval has fewer digits.

@@ -398,7 +398,7 @@ _LEGEND: dict[str, Any] = {
 
 
 def _legend(axes: Axes, columns: int) -> None:
-    """What the series are, above the axes, where it covers no mark."""
+    """Draw the legend above the axes, where it covers no mark."""
     axes.legend(**_LEGEND, ncols=columns, bbox_to_anchor=(0.0, 1.0))
 
 

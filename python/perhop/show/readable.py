@@ -42,7 +42,7 @@ HEADS = {
     **{name: catalog.SHOWN[unit].head(summary.label) for name, (unit, summary) in _SUMMARIES.items()},
     **{name: catalog.SHOWN[one.unit].head(one.label) for name, one in _OF_USERS.items()},
 }
-"""What a column is called: those of measures, and the columns beside them for context."""
+"""The heads of columns: of measures, and of the columns beside them for context."""
 LOSS = HEADS["loss"]
 REASONS = {"dropped_": "drops per run", "notified_": "notified per run"}
 """Columns that start so, each of which counts one reason, are shown as one."""
@@ -98,7 +98,7 @@ class Estimates(pl.DataFrame):
         return "\n".join([*lines, _legend(self)])
 
     def __repr__(self) -> str:
-        """As `str`."""
+        """Return the text of `str`."""
         return str(self)
 
     def _repr_html_(self, **_: Any) -> str:  # noqa: ANN401 - what polars is called with
@@ -226,7 +226,7 @@ def _reason(name: str) -> str:
 
 
 def end_names(name: str) -> tuple[str, str]:
-    """What the ends of a column's interval are called."""
+    """Return the names of the columns of the ends of an interval."""
     unit = next((unit for unit in UNITS if name.endswith(unit)), "")
     stem = name.removesuffix(unit)
     return f"{stem}_low{unit}", f"{stem}_high{unit}"

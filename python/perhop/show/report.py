@@ -103,7 +103,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How to get a report again: the foot of its page.
+    """The origin of a report, which the foot of its page shows.
 
     Attributes:
         command: What to type.
@@ -122,7 +122,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a command found.
+    """The report of a command: a lead, answers and parts.
 
     Attributes:
         title: Empty in a terminal where the parts have their own.
@@ -148,7 +148,7 @@ def as_text(report: Report, width: int | None = None) -> str:
 
 
 def _blocks(part: Part, width: int | None) -> Iterator[str]:
-    """What a terminal shows of a part, with an empty line between each two."""
+    """Yield the blocks of text of a part, which empty lines separate."""
     match part:
         case Records():
             tables = continued(part.lines, part.stem, width) if part.stem else [part.lines]

@@ -39,10 +39,10 @@ MARKS = "osD^vPX"
 
 WIDTH = 720.0
 NARROW_WIDTH = 276.0
-"""Of a page's column on a desk and on a phone."""
+"""The widths of a page's column on a desk and on a phone."""
 COLUMNS = 3
 HEIGHTS = {1: 250.0, 2: 215.0, 3: 195.0}
-"""Of a panel, by the number of columns."""
+"""The height of a panel, by the number of columns."""
 TEXT, SMALL, TITLE = 9.0, 8.0, 11.0
 """Sizes of all text: labels and names, remarks, the title of a file."""
 LINE = 13.0
@@ -342,7 +342,7 @@ def styled() -> Any:  # noqa: ANN401 - the library's context manager
 
 
 def tick_texts(axes: Axes, axis: str) -> Iterator[str]:
-    """What the ticks of an axis within its limits say."""
+    """Yield the texts of an axis's ticks within its limits."""
     one = axes.xaxis if axis == "x" else axes.yaxis
     low, high = sorted(one.get_view_interval())
     slack = 1e-9 * (high - low)

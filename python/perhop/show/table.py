@@ -28,7 +28,7 @@ LOWER, HIGHER = "↓", "↑"
 """A published value that is lower or higher than every single run."""
 CUT = "…"
 SIGNS = {True: "✓", False: "✗", None: "?"}
-"""On which side of a table's bound a number is: at or above it, below it, or the interval contains it."""
+"""The signs of numbers at or above a table's bound, below it, and with an interval that contains it."""
 PROSE = 100
 """Sentences are no longer than this, however wide the terminal is."""
 GAP = 2
@@ -63,7 +63,7 @@ class Pivot:
 
     @property
     def names(self) -> list[str]:
-        """What the lines of an entry say."""
+        """The names of an entry's lines."""
         return [
             *(["published"] if self.published else []),
             "measured",
@@ -101,7 +101,7 @@ def pivot(table: Table, rows: Sequence[Row]) -> Pivot | None:
 
 
 def _key(bound: Bound) -> str:
-    """What the signs of a table with a bound say."""
+    """The key of the signs of a table with a bound."""
     return f"{SIGNS[True]} {bound.met}, {SIGNS[False]} {bound.missed}, {SIGNS[None]} cannot tell"
 
 

@@ -47,12 +47,12 @@ MARGIN = 10.0
 BOX = 18.0
 """Height of a router."""
 GAP = 4.0
-"""What stays free between two texts."""
+"""The free space between two texts."""
 ABOVE, BELOW = 3 * LINE + GAP, BOX / 2 + 14.0
 """Room of a row of routers above their middle line, and below it without hosts."""
 LEAST_STEP = 110.0
 ARROW = 20.0
-"""What a link shows of itself on both sides of its name."""
+"""The length of a link's line that is visible on both sides of its name."""
 MOST_ROUTERS = 60
 """Networks of more routers are described in words."""
 NAME_CHARACTERS, LINE_CHARACTERS = 20, 110
@@ -94,7 +94,7 @@ class Line:
 
     @property
     def box(self) -> Box:
-        """What it covers."""
+        """The area that the text covers."""
         return Box(self.x, self.base - BASE, 1.03 * text_width(self.text, SMALL), LINE)
 
 
@@ -532,7 +532,7 @@ def _host_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
 
 
 def _flow_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
-    """What begins at a router: a line for each group of flows; one for neighbours alike, if they are many."""
+    """The flows that begin at a router: a line for each group, or one for many neighbours alike."""
     lines: list[tuple[str, str, int]] = []
     for flow in _between_two(scenario):
         begin, end = ends(scenario, flow)

@@ -34,7 +34,7 @@ Verdict: TypeAlias = Literal["equivalent", "different", "cannot tell"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What runs say of a measure: a value and its 95 % interval, in the unit of the observations.
+    """An estimate of a measure over runs: a value and its 95 % interval, in the unit of the observations.
 
     Attributes:
         mean: The value: the mean over the runs; of a share or a percentile, that of all runs together.

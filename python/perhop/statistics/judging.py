@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perhop.statistics.intervals import Estimate
 
 STATES = {True: "holds", False: "does not hold", None: "cannot tell"}
-"""How a state reads."""
+"""The text of each state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def all_of(*checks: Check) -> Check:
 
 
 def any_of(*checks: Check) -> Check:
-    """At least one statement holds. Open ones matter only where none holds."""
+    """Judge whether at least one statement holds. Open ones matter only where none holds."""
     _some(checks)
     if any(check.holds for check in checks):
         return Check(holds=True)
@@ -134,7 +134,7 @@ def any_of(*checks: Check) -> Check:
 
 
 def at_least_of(wanted: int, checks: Iterable[Check]) -> Check:
-    """At least so many of the statements hold, such as "most of the flows"."""
+    """Judge whether at least `wanted` of the statements hold, such as "most of the flows"."""
     listed = list(checks)
     _some(listed)
     certain = sum(check.holds is True for check in listed)

@@ -164,7 +164,7 @@ class Ranking:
 
 
 def ranking(settings: Sequence[Observations | None], alpha: float = ALPHA) -> Ranking:
-    """Which of some settings that ran on the same seeds differ.
+    """Rank settings that ran on the same seeds, and return which of them differ.
 
     Two settings differ where the interval of `of_extremes` excludes 0, and so does that of every pair that
     encloses them in the order of the means. So nothing is said of equal settings unless their extremes are
@@ -193,7 +193,7 @@ def ranking(settings: Sequence[Observations | None], alpha: float = ALPHA) -> Ra
 
 
 def first_runs(found: Observations, runs: int) -> Observations:
-    """What the first so many runs gave."""
+    """Return the observations of the first `runs` runs."""
     return replace(
         found,
         values=found.values[:runs],
@@ -219,7 +219,7 @@ def exceeds(high: Observations, low: Observations, k: int, alpha: float = ALPHA)
 
 
 def family(number: int, what: str) -> str:
-    """What the number of verdicts at 95 % each means for all of them, in a sentence; empty for one.
+    """Return a sentence on how many of several verdicts at 95 % each may err; empty for one.
 
     Args:
         number: How many verdicts.

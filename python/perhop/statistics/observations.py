@@ -1,4 +1,4 @@
-"""What the runs of one setting give of one measure, and what that says of it.
+"""Observations of one measure over the runs of one setting, and estimates from them.
 
 A measure is a mean over the runs, a share of packets or flows, or a percentile of waits or completion times.
 Shares are of all runs together (`perhop.statistics.proportions`). So are percentiles: the mean of the runs'
@@ -47,11 +47,11 @@ TAIL = (0.9, 0.95, 0.99)
 AGREED = 0.1
 """The runs' own percentiles nearly agree: they differ by no more than this part of that of all."""
 ROUNDING = 1e-9
-"""By how much a share may be off."""
+"""The rounding error of a share."""
 MOST_POINTS = 4000
 """A distribution of single times has at most so many points."""
 _PARTS = 6
-"""So many distributions are added at once: with fewer, calls take the time; with more, points do."""
+"""Distributions that are added at once: fewer cost more calls, more cost more points."""
 FEWEST_ABOVE = 1.0
 """Fewer values above the upper end of a percentile's interval do not show that end."""
 
@@ -116,7 +116,7 @@ class Distribution:
 
     @classmethod
     def from_levels(cls, count: float, values: Sequence[float]) -> Self:
-        """What `at_levels` kept of a distribution."""
+        """Return the distribution that `at_levels` has reduced."""
         return cls(count, np.asarray(values, dtype=np.float64), np.asarray(LEVELS))
 
     def at_levels(self) -> list[float]:
@@ -137,14 +137,14 @@ class Distribution:
         return float(low + (high - low) * (level - below) / (above - below))
 
     def share_up_to(self, at: float | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Which share of the values is at most that."""
+        """Return the share of the values that are at most `at`."""
         known = np.isfinite(self.values)
         if not known.any():
             return np.zeros_like(np.asarray(at, dtype=np.float64))
         return np.asarray(np.interp(at, self.values[known], self.shares[known], left=0.0))
 
     def share_below(self, at: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Which share of the values is less than that, of a distribution that is known as a whole."""
+        """Return the share of the values below `at`, of a distribution that is known as a whole."""
         below = np.interp(-at, -self.values[::-1], self.shares[::-1])
         return np.where(at > self.values[0], below, 0.0)
 
@@ -267,7 +267,7 @@ class ObservedQueue:
 
 @dataclass(frozen=True)
 class Observations:
-    """What the runs of one setting give of one measure.
+    """Observations of one measure over the runs of one setting.
 
     Attributes:
         values: One for each run, in the order of the seeds; NaN where a run has none.

@@ -1,4 +1,4 @@
-"""What can be set during a run that one steps through, and where it is in the scenario."""
+"""Settings of a run that one steps through: which can change, and their places in the scenario."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {
     "tcp": "a transport",
     "udp": "a transport",
 }
-"""What the keys name that say what a table is."""
+"""The nouns for tables, by the keys that name their kinds."""
 
 
 def endless(value: object) -> float | None:
@@ -41,7 +41,7 @@ FIXED = ("name", "match", "aqm", "scheduler", "marker", "class", "source", "af",
 
 
 def settable(scenario: Mapping[str, Any], key: str, most: int = MOST_NAMED) -> str:
-    """What can be set, for a message: paths like this one first."""
+    """Return the paths that can be set, for a message: those like this one first."""
     found: list[str] = []
     if "topology" in scenario:
         found += _of_all_links(scenario["topology"])
@@ -120,7 +120,7 @@ def put(scenario: dict[str, Any], key: str, value: object) -> None:
 
 
 def at(scenario: dict[str, Any], path: str) -> object:
-    """What a path names; None if nothing."""
+    """Return the value at a path; None if there is none."""
     found: Any = json.loads(json.dumps(scenario))
     paths.write_link(found, path)
     probe = json.loads(json.dumps(found))

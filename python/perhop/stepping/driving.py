@@ -33,7 +33,7 @@ RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packet:
-    """What blocks see of a packet.
+    """A packet as blocks see it.
 
     Attributes:
         size: Bytes on the wire, 1 to 65535.
@@ -58,7 +58,7 @@ class Packet:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a packet.
+    """The decision on a packet.
 
     Attributes:
         verdict: `pass`, `mark` (its ECN field now says that it met congestion) or `drop`.
@@ -75,7 +75,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """What the link gets that asks a queue for a packet.
+    """The answer of a queue to a link that asks for a packet.
 
     Attributes:
         packet: The packet that is sent; None if nothing may be sent now.
@@ -182,7 +182,7 @@ class DrivenQueue:
 
     @property
     def gauges(self) -> dict[str, float]:
-        """What the block keeps track of, by name, such as `average total`."""
+        """The state of the block as numbers by name, such as `average total`."""
         return dict(self._block.gauges())
 
     @property

@@ -1,4 +1,4 @@
-"""What a store of sweeps keeps of a run beside its measures, for intervals over runs.
+"""Values that a store of sweeps keeps of a run beside its measures, for intervals over runs.
 
     links.uplink.loss#of            of how many packets a share is
     flows.web.completion_s#cut      1 where the mean is too low, since the end of the run cut the longest off
@@ -32,9 +32,9 @@ CUT = "#cut"
 PER_LOSS = "#per-loss"
 AT = tuple(f"#{level:g}" for level in LEVELS)
 _COMPANION = re.compile("#(of|room|cut|per-loss|[0-9.]+)$")
-"""How the names of companions end."""
+"""Ends of the names of companions."""
 _BEGUN = re.compile(r"^populations\.[^.]*\.flows_begun$")
-"""How many flows of a population began in a run."""
+"""The metrics that count the flows of a population that began in a run."""
 
 
 def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, float]]:
@@ -157,7 +157,7 @@ def chosen(names: tuple[str, ...], patterns: tuple[str, ...]) -> tuple[tuple[int
 
 
 def _losses(metric: str, names: Container[str]) -> list[str]:
-    """Which of some names are shares of lost packets of the class that a rating is of."""
+    """Return those of some names that are shares of lost packets of a rating's class."""
     place = metric.rpartition(".")[0]
     return [name for loss in observing.LOSSES if (name := f"{place}.{loss}") in names]
 

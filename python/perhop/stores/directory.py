@@ -14,7 +14,7 @@ from perhop.stores.journal import ENDING, HEAD_BYTES, Journal, framed, joined, p
 Contents = Sequence[tuple[int, bytes]]
 """The contents of records, each with the place in its file where it begins."""
 LEFT = (".*.new", filesystem.PARTIAL)
-"""What a writer leaves that is killed, as patterns of names."""
+"""Patterns of the names of files that a killed writer leaves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,12 +38,12 @@ ROTATE_BYTES = 64_000_000
 """A journal that has grown to this is followed by another, so that none is too large to be read at once."""
 _LENGTH = struct.Struct("<I")
 _KIND = re.compile(rb"[SRO]")
-"""What a record's content begins with."""
+"""The first byte of a record's content."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Framing:
-    """How one version of the format puts content under its checksum."""
+    """The framing of one version of the format: content under a checksum."""
 
     magic: bytes
     digest_bytes: int
@@ -72,7 +72,7 @@ HEAD_BYTES = _NOW.head
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What could be read of a journal.
+    """The readable part of a journal.
 
     Attributes:
         contents: Of each whole record, and where in the file it begins.
@@ -241,7 +241,7 @@ def _content(data: bytes, framing: _Framing, at: int) -> bytes | None:
 
 
 def _next(data: bytes, framing: _Framing, first: int) -> int:
-    """Where the next record may begin, from `first` on; the end if nowhere."""
+    """Return the place at which the next record may begin, from `first` on; the end if nowhere."""
     for found in _KIND.finditer(data, first + framing.head):
         at = found.start() - framing.head
         # Looking at the length first keeps a long scan cheap: most bytes are no length of a record.

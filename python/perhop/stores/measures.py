@@ -25,7 +25,7 @@ _RUN = struct.Struct("<cIQd")
 
 @dataclass(frozen=True)
 class Layout:
-    """What the runs of one scenario share.
+    """The common part of the records of one scenario's runs.
 
     Attributes:
         scenario: Canonical JSON.
@@ -88,7 +88,7 @@ class Encoder:
 
 
 def decode(contents: Iterable[bytes]) -> Iterator[Record | Layout | None]:
-    """What each record of a journal stands for, in order: a run, or a scenario.
+    """Yield the run or the scenario of each record of a journal, in order.
 
     None is of a run whose scenario is lost, and of a content that `Encoder` did not make.
     """

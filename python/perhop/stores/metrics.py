@@ -1,4 +1,4 @@
-"""What a sweep keeps of a run: a number for each measure of the catalog, named after the scenario's parts.
+"""Numbers of a run that a sweep keeps: one for each measure, named after the scenario's parts.
 
 Names end in their unit where they have one: `flows.gold.throughput_bps`, `links.uplink.delay_p95_s`.
 Fractions and counts carry none.
@@ -47,12 +47,12 @@ _MEASURING = (
     *(fairness, catalog, durations, finite_flows, observations, observing),
     sys.modules[companions.__module__],
 )
-"""What measures a run, besides this module."""
+"""The modules that measure a run, besides this one."""
 
 
 @functools.cache
 def engine_id() -> str:
-    """What computes a run: the engine's version and, to the byte, its library and how runs are measured.
+    """Return the identity of what computes a run: version, library and measuring code, to the byte.
 
     It is part of a finished run's key: runs of another build are never taken for this one's.
     """

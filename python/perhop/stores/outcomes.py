@@ -34,13 +34,13 @@ _ALIGNMENT = 8
 _LEVEL = 1
 _LENGTH = struct.Struct("<I")
 Unreadable = (ValueError, KeyError, TypeError, SyntaxError, struct.error, zlib.error)
-"""What `unpack` raises of bytes that are no packed run; numpy says SyntaxError of a type that is none."""
+"""Errors of `unpack` for bytes that are no packed run; numpy raises SyntaxError for an unknown type."""
 EARLIER = "*.npz"
 """The files of perhop's versions before the store had records."""
 
 
 def run_key(scenario: str, seed: int) -> str:
-    """What names a run: the canonical scenario, the seed, and the engine that computes it.
+    """Return the key of a run, of the canonical scenario, the seed, and the engine that computes it.
 
     The engine counts by its version and by the bytes of its library, so that runs of another build are never
     taken for this one's.
@@ -84,7 +84,7 @@ class Entry:
 
     @classmethod
     def of(cls, content: bytes) -> Entry | None:
-        """What `content` made; None for a record of another kind, such as a sweep's, or of none."""
+        """Return the entry of a record that `content` made; None for a record of another kind."""
         if content[:1] != b"O":
             return None
         begin = 1 + _LENGTH.size

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _KEYS = {"scenario": pl.String, "engine": pl.String, "seed": pl.UInt64, "wall_s": pl.Float64}
 _RUN = ("scenario", "engine", "seed")
-"""What a run is known by."""
+"""The columns that identify a run."""
 
 
 class StoreError(PerhopError):

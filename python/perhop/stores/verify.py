@@ -20,7 +20,7 @@ from perhop.stores.sweeps import SweepStore
 
 BROKEN, FOREIGN, EARLIER_FORMAT, UNFINISHED = "broken", "foreign", "earlier format", "unfinished"
 FAULTS = (BROKEN, FOREIGN)
-"""What no command writes; the rest is left by earlier versions and by programs that were killed."""
+"""Findings that no command writes; others come from earlier versions and from killed programs."""
 OTHERWISE = "its content is not what its name says"
 
 
@@ -34,7 +34,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Checked:
-    """What a store holds.
+    """The contents of a store.
 
     Attributes:
         whole: Runs of this engine that can be read.
@@ -90,7 +90,7 @@ def delete(directory: Path, say: Callable[[str], None]) -> None:
 
 
 Store = tuple[Path, Callable[[Path], Checked], Callable[[Path, Callable[[str], None]], None]]
-"""Where a store lies, what checks it, and what frees it of what no command reads."""
+"""A store's folder, its checker, and the function that removes files that no command reads."""
 
 
 def _stores(directory: Path) -> list[Store]:

@@ -78,6 +78,14 @@ def test_openings_of_python() -> None:
     assert found == [(1, "That"), (4, "What is"), (6, "The same"), (12, "Such"), (17, "Those"), (20, "They")]
 
 
+def test_clauses_are_refused_in_strict_rooms() -> None:
+    lines = [(1, "How a number reads."), (2, "Offers the queue a packet."), (3, "Whose turn it is.")]
+    (room,) = (room for room in doc_words.STRICT if room.endswith("/show/"))
+    assert [finding.line for finding in openings(f"{room}numbers.py", iter(lines))] == [1, 3]
+    assert not list(openings("crates/x/src/a.rs", iter(lines)))
+    assert all(doc_words.tracked(room) for room in doc_words.STRICT)
+
+
 def test_a_finding_has_its_place_and_what_is_right() -> None:
     (found,) = openings("crates/x/src/a.rs", iter([(7, "The same, later.")]))
     assert str(found).startswith(
