@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -133,6 +133,26 @@ class Table:
     where: Where = field(default_factory=dict)
     digits: int = 3
     bound: Bound | None = None
+
+
+def tables(
+    rows: Axis,
+    columns: tuple[Axis, ...],
+    *listed: tuple[str, str, int] | tuple[str, str, int, Where],
+    **where: Any,
+) -> Iterator[Table]:
+    """Tables of one metric each on the same axes.
+
+    Args:
+        rows: Their lines.
+        columns: Their columns.
+        listed: Each table's title, metric, number of digits and, if it has some of its own, the values that
+            factors must have.
+        where: The values that factors must have in all of them.
+    """
+    for title, metric, digits, *own in listed:
+        fixed = {**where, **own[0]} if own else where
+        yield Table(title, {metric: ""}, rows, columns, fixed, digits)
 
 
 @dataclass(frozen=True, slots=True)
