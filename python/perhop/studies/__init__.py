@@ -49,13 +49,13 @@ class Questions:
 
 
 TODAY = Questions("today", "Today's mechanisms", "today's mechanisms", today.STUDIES)
-"""What the papers' mechanisms are worth beside those of today."""
+"""The papers' mechanisms beside those of today."""
 WORKLOADS = Questions(
     "workloads", "Users and short transfers", "users of web, video and calls", workloads.STUDIES
 )
-"""What the papers' mechanisms give users, in place of greedy flows."""
+"""The papers' mechanisms under users, in place of greedy flows."""
 QUESTIONS = (TODAY, WORKLOADS)
-"""What belongs to no paper, in the order in which reports show it."""
+"""The questions that belong to no paper, in the order of reports."""
 
 
 def of_paper(study_id: str) -> PaperStudies | None:

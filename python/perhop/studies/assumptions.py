@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perhop.studies.statement import Statement
 
 STATE_VALUES = {True: 1.0, False: 0.0, None: 0.5}
-"""How the state of a claim reads as a number of a row."""
+"""The state of a claim as a number of a row."""
 RUNS = 4
 STATED = "as stated"
 
@@ -167,7 +167,7 @@ class _Map:
         return [name for study in self.places[0].studies for name, _ in self.judged(study)]
 
     def labels(self) -> Iterator[tuple[str, str]]:
-        """How each line reads: a claim's second reading and those after it by the reading alone."""
+        """Yield each line with its label: from a claim's second reading on, the reading alone."""
         before = ""
         for name in self.lines:
             claim, _, reading = name.partition(" (")
@@ -223,7 +223,7 @@ def _state(judge: Callable[[Evidence], Judgement], evidence: Evidence) -> float 
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """What the verdict on one claim hangs on.
+    """The assumptions that change the verdict on one claim.
 
     Attributes:
         claim: The claim, or one reading of it, by the name of its study and its own.
@@ -242,7 +242,7 @@ class Hang:
 
     @property
     def where(self) -> str:
-        """Where it holds, of the places at which that is decided, if these are not the fewer."""
+        """The extent of a claim: everywhere, somewhere or nowhere, or that most places are undecided."""
         if self.holds + self.fails + self.open == 1:
             return "as stated only"
         if self.holds + self.fails < self.open:
@@ -251,7 +251,7 @@ class Hang:
 
 
 def hangs(study: Study, rows: Sequence[Row]) -> Sequence[Hang]:
-    """What each verdict hangs on, from the rows of a map."""
+    """Return the assumptions that change each verdict, from the rows of a map."""
     groups = study.plots[0].groups
     states: dict[str, dict[str, float]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""What each mechanism costs a packet, from the record `costs.toml` that a benchmark writes."""
+"""The costs of each mechanism for a packet, from `costs.toml`, which a benchmark writes."""
 
 from __future__ import annotations
 

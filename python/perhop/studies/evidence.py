@@ -42,7 +42,7 @@ class Sample:
 
 
 WHOLE: Mapping[str, float] = {"%": 100.0, "of 10": 10.0}
-"""What a share of 1 is in units of shares."""
+"""The value of a share of 1 in each unit of shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Evidence:
         return found.mapped(lambda value: whole * value)
 
     def published(self, metric: str, factors: Factors) -> float | None:
-        """What the paper says, or None."""
+        """Return the published value, or None."""
         found = self._published.get(_name(metric, factors))
         return None if found is None else found.value
 

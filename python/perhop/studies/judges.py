@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Judge: TypeAlias = Callable[[Evidence], Judgement]
 Judges: TypeAlias = Mapping[str, Judge]
-"""What judges the readings and rules of a claim, by their names; "" names its own rule."""
+"""The judges of a claim's readings and rules, by their names; "" names its own rule."""
 Side: TypeAlias = Callable[..., Check]
 """A check of `perhop.statistics.judging` on an estimate, such as `above`, with further arguments."""
 Bound: TypeAlias = float | Mapping[Any, float] | Callable[[Any], float]
@@ -155,7 +155,7 @@ class Numbers:
         return replace(self, find=find)
 
     def mapped(self, how: Callable[[Estimate], Estimate]) -> Numbers:
-        """What a function makes of each of them."""
+        """Return the result of a function of each number."""
         return replace(
             self,
             find=lambda evidence: {
@@ -164,7 +164,7 @@ class Numbers:
         )
 
     def scaled(self, how: Callable[[float], float]) -> Numbers:
-        """What a monotone function makes of each of them, such as one in another unit."""
+        """Return the result of a monotone function of each number, such as a change of unit."""
         return self.mapped(lambda found: found.mapped(how))
 
     def __or__(self, other: Numbers) -> Numbers:
@@ -180,7 +180,7 @@ class Numbers:
         return self._stated(lambda checks: any_of(*checks), side, bounds)
 
     def most(self, wanted: int, side: Side, *bounds: Bound) -> Statement:
-        """So many of them, at least, pass a check."""
+        """State that at least `wanted` of the numbers pass a check."""
         return self._stated(lambda checks: at_least_of(wanted, checks), side, bounds)
 
     def _stated(
@@ -202,7 +202,7 @@ def _of(name: Hashable, bounds: Iterable[Bound]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a claim says of its numbers; `said` makes a judge of it.
+    """A statement of a claim on its numbers; `said` makes a judge of it.
 
     Attributes:
         check: Checks it, and gives each single check by its name.
@@ -319,7 +319,7 @@ def difference(metric: str, first: Factors, second: Factors, *, factor: float = 
 
 
 def of_runs(named: Mapping[Any, tuple[Any, ...]]) -> Numbers:
-    """What functions make of several numbers of the same run.
+    """Return the results of functions of several numbers of the same run.
 
     Args:
         named: For each result, by its name, the function and its arguments, each a metric with its factors:

@@ -102,7 +102,7 @@ def reproduction_page(parts: Sequence[StudyPart], command: str, pending: Sequenc
 
 
 def _reproduced(groups: Sequence[PaperOutcome], states: Sequence[tuple[bool | None, str, int]]) -> list[str]:
-    """What came of the claims, in a sentence."""
+    """Return a sentence on the verdicts of the claims."""
     of = f" of {len(groups)} papers" if len(groups) > 1 else ""
     total = sum(count for _, _, count in states)
     if not total:

@@ -1,4 +1,4 @@
-"""What a paper says, read from the `published.toml` beside its studies."""
+"""A paper's numbers and claims, read from the `published.toml` beside its studies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a reader should know of a paper; from the table `[paper]` and the tables `[[unjudged]]`.
+    """Remarks for readers of a paper, from the table `[paper]` and the tables `[[unjudged]]`.
 
     Attributes:
         authors: As in a citation, such as "Kim, Park and Bahk".
@@ -91,7 +91,7 @@ class Paper:
     file: str = "published.toml"
 
     def about(self) -> About:
-        """What a reader should know of the paper."""
+        """Return the remarks for readers of the paper."""
         data = self._data()
         paper = data["paper"]
         return About(
@@ -108,7 +108,7 @@ class Paper:
         )
 
     def item(self, name: str) -> Statement:
-        """What the file says about one item ("table1", …), with what holds for all of them in front."""
+        """Return the statement of one item ("table1", …), with the assumptions of all items in front."""
         data = self._data()
         own = data[name]
         method = " ".join(part for part in (data.get("method", ""), own.get("method", "")) if part)

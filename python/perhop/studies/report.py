@@ -1,4 +1,4 @@
-"""What `perhop reproduce` prints: tables, remarks and claims of each study, and the claims of all."""
+"""The report of `perhop reproduce`: tables, remarks and claims of each study, and a count of all."""
 
 from __future__ import annotations
 

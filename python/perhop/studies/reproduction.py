@@ -61,12 +61,12 @@ class RunPlan:
 
 
 TABLE = 5
-"""So many printed numbers of one measure make a table."""
+"""The fewest printed numbers of one measure that count as a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far our means are from a table of printed numbers.
+    """The distance of our means from a table of printed numbers.
 
     Attributes:
         count: How many numbers are printed, those left out that cannot be right.
@@ -98,7 +98,7 @@ class Distance:
 
 @dataclass(frozen=True, slots=True)
 class StudyOutcome:
-    """What a study measured.
+    """The samples, tables and verdicts of a study.
 
     Attributes:
         samples: (seed, sample) of every run, ordered by cell, then seed.
@@ -197,7 +197,7 @@ def by_paper(outcomes: Sequence[StudyOutcome]) -> list[PaperOutcome]:
 
 @dataclass(slots=True)
 class Counts:
-    """How many runs were simulated, found finished from an earlier command, or shared with another cell."""
+    """Numbers of runs: simulated, found from an earlier command, or shared with another cell."""
 
     simulated: int = 0
     found: int = 0

@@ -60,7 +60,7 @@ def study(name: str) -> Study:
 
 
 def _hint(name: str) -> str:
-    """What somebody may have meant who names no study."""
+    """Return a hint on a name that is no study's."""
     if name.endswith(".toml") or Path(name).is_file():
         return f"to simulate a scenario file, use `perhop run {name}`"
     for paper in studies.PAPERS:

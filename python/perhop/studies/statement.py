@@ -1,4 +1,4 @@
-"""What a paper says about an item: published values, claims and notes, read from TOML."""
+"""A paper's item: published values, claims and notes, read from TOML."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a paper says about one of its items.
+    """The values, claims and notes of one item of a paper.
 
     Attributes:
         claims: What its claims say, by id; they have no judge yet.

@@ -1,4 +1,4 @@
-"""What a study is: cells to simulate, samples to take, published values to compare with, claims to judge.
+"""A study: cells to simulate, samples to take, published values to compare with, claims to judge.
 
 A study is data and small functions; it neither runs anything nor draws anything.
 `perhop.studies.reproduction` runs it, and `perhop.show` shows it.
@@ -86,7 +86,7 @@ class Claim:
 
     @property
     def rules(self) -> str:
-        """How it is judged, by each of its readings."""
+        """The rule of the claim, or that of each of its readings."""
         if not self.readings:
             return self.rule
         return " ".join(f"Read as “{one.name}”: {one.rule}" for one in self.readings)
@@ -121,7 +121,7 @@ class ClaimVerdict:
 
     @property
     def state(self) -> str:
-        """How the verdict reads, with the runs that it would take where that can be said."""
+        """The verdict in words, with an estimate of the runs needed if there is one."""
         if self.holds is not None:
             return STATES[self.holds]
         if self.judgement.differ:
@@ -135,7 +135,7 @@ class ClaimVerdict:
 
     @property
     def by_others(self) -> str:
-        """What the rules that do not decide would say, such as "By other rules: within a tenth: holds."."""
+        """The verdicts of the rules that do not decide, such as "By other rules: within a tenth: holds."."""
         if not self.others:
             return ""
         said = "; ".join(f"{name}: {STATES[one.holds]}" for name, one in self.others.items())
