@@ -12,8 +12,10 @@ from perhop.show.numbers import exact
 Factor: TypeAlias = "str | float | int | bool"
 Factors: TypeAlias = "Mapping[str, Factor]"
 """The values that identify a number, such as `{"scheme": "rio", "profile_mbps": 2.0}`."""
-Where: TypeAlias = "Mapping[str, Factor | tuple[Factor, ...]]"
-"""A choice of rows: the value, or the values, that a factor must have."""
+Among: TypeAlias = "Factor | tuple[Factor, ...]"
+"""The value, or the values, that a factor must have."""
+Where: TypeAlias = "Mapping[str, Among]"
+"""A choice of rows: what each of some factors must be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +137,22 @@ class Table:
     bound: Bound | None = None
 
 
+Listed: TypeAlias = "tuple[str, str, int] | tuple[str, str, int, Where]"
+"""A table of one metric: title, metric, number of digits and, if it has its own, the values of factors."""
+
+
 def tables(
     rows: Axis,
     columns: tuple[Axis, ...],
-    *listed: tuple[str, str, int] | tuple[str, str, int, Where],
-    **where: Any,
+    *listed: Listed,
+    **where: Among,
 ) -> Iterator[Table]:
     """Tables of one metric each on the same axes.
 
     Args:
         rows: Their lines.
         columns: Their columns.
-        listed: Each table's title, metric, number of digits and, if it has some of its own, the values that
-            factors must have.
+        listed: The tables.
         where: The values that factors must have in all of them.
     """
     for title, metric, digits, *own in listed:

@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
-from perhop.show.declared import Axis, Plot, Table
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors
 from perhop.statistics.judging import above, at_most, below
 from perhop.studies.bouras.common import BASELINE, CAPACITY, PACKET, PROPOSED, SETTING, Times, groups, spread
 from perhop.studies.evidence import Sample
 from perhop.studies.judges import together
 from perhop.studies.sampling import MBPS
-from perhop.studies.today.common import (
-    BBR3,
-    CODEL,
-    COLORLESS,
-    CONTROL_NAMES,
-    CONTROLS,
-    CUBIC,
-    DUALPI2,
-    FQ_CODEL,
-    KEPT,
-    NEWRENO,
-    PRAGUE,
-    PROFILE_KEPT,
-    SENDERS,
-    SOURCE,
-    THIS,
-    TODAY_NAMES,
-    WFQ,
-    Cells,
-    Class,
-    codepoint,
-    contracts,
-    link_samples,
-    marking,
-    queue_per_contract,
-    sender,
-    today,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
+from perhop.studies.today import common
+from perhop.studies.today.common import BBR3, CODEL, COLORLESS, CUBIC, NEWRENO, PRAGUE, SENDERS, WFQ
 
 SCENARIO = 2
 """The paper's second: 50 Mbit/s, over-provisioned for contracts of 34 Mbit/s."""
@@ -53,8 +23,8 @@ TIMES = Times(steady=120, begin=40)
 RUNS = 8
 RATES = SETTING.rates
 LARGEST = max(RATES)
-CLASSES = tuple(Class(f"{rate:g}", len(numbers), rate) for rate, numbers in groups(RATES).items())
-RULE_NAMES = {PROPOSED: "TWAM + DWRED", BASELINE: "TSW2CM + WRED", **TODAY_NAMES}
+CLASSES = tuple(common.Class(f"{rate:g}", len(numbers), rate) for rate, numbers in groups(RATES).items())
+RULE_NAMES = {PROPOSED: "TWAM + DWRED", BASELINE: "TSW2CM + WRED", **common.TODAY_NAMES}
 RULES = Axis("rule", "Queue and marker", RULE_NAMES)
 CONTRACTS = Axis("profile_mbps", "Contract", {rate: f"contract of {rate:g} Mbit/s" for rate in groups(RATES)})
 
@@ -62,28 +32,22 @@ CONTRACTS = Axis("profile_mbps", "Contract", {rate: f"contract of {rate:g} Mbit/
 def build(factors: Factors) -> Mapping[str, Any]:
     """The ten flows of the paper with these senders, through this queue at each of the three hops."""
     rule, control = str(factors["rule"]), str(factors["control"])
-    ecn = control == PRAGUE
-    proposals = (PROPOSED, BASELINE)
+    ecn, proposals = control == PRAGUE, (PROPOSED, BASELINE)
     made = SETTING.scenario(SCENARIO, rule if rule in proposals else BASELINE, TIMES)
     limit = str(SETTING.rule(BASELINE, CAPACITY[SCENARIO])["limit"])
     links = {}
     for name, link in made["links"].items():
-        if rule == WFQ:
-            queue = queue_per_contract(contracts(CLASSES), PACKET, limit, ecn=ecn)
-        elif rule in COLORLESS:
-            queue = today(rule, limit, ecn=ecn)
-        else:
-            queue = marking(link["queue"], ecn=ecn)
+        queue = (
+            common.marking(link["queue"], ecn=ecn)
+            if rule in proposals
+            else common.today(rule, limit, common.contracts(CLASSES), PACKET, ecn=ecn)
+        )
         links[name] = {**link, "queue": queue}
-    flows = []
-    for entry, rate in zip(made["flows"], RATES, strict=True):
-        flow = {**entry, **sender(control, PACKET)}
-        if rule not in proposals:
-            flow |= {"profile": {"marker": "tsw", "rate": f"{rate:g}Mbps", "window": "1s"}}
-        if rule == WFQ:
-            flow.pop("profile")
-            flow |= codepoint(CLASSES, f"{rate:g}")
-        flows.append(flow)
+    flows = [{**entry, **common.sender(control, PACKET)} for entry in made["flows"]]
+    if rule == WFQ:
+        flows = [
+            common.unmetered(flow, CLASSES, f"{rate:g}") for flow, rate in zip(flows, RATES, strict=True)
+        ]
     paths = made["paths"] if rule == PROPOSED else {"lsp": {"via": made["paths"]["lsp"]["via"]}}
     title = "Contracts on a path of three hops"
     changed = {key: value for key, value in made.items() if key != "probes"}
@@ -98,28 +62,26 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         key = {**factors, "profile_mbps": rate}
         yield Sample(key, "throughput", MBPS, mine)
         yield Sample(key, "over_profile", "of the profile", mine / rate)
-    met = float(np.sum(got >= KEPT * np.asarray(RATES)))
+    met = float(np.sum(got >= common.KEPT * np.asarray(RATES)))
     yield Sample(factors, "contracts_met", "of 10", met, 1.0)
     yield Sample(factors, "spread", "fraction", spread(got, RATES))
     yield Sample(factors, "utilization", "fraction", float(np.sum(got)) / CAPACITY[SCENARIO])
-    yield from link_samples(factors, run, "R1-R2")
+    yield from common.link_samples(factors, run, "R1-R2")
 
 
-CELLS = Cells(RULE_NAMES, {})
+CELLS = common.Cells(RULE_NAMES, {})
 
-TODAY_BOURAS = THIS.study(
+TODAY_BOURAS = common.THIS.study(
     "bouras",
     title="Contracts on a path of three hops",
-    source=f"{SOURCE}: Bouras and Sevasti, Figure 3",
+    source=f"{common.SOURCE}: Bouras and Sevasti, Figure 3",
     summary="contracts of 1, 2 and 8 Mbit/s on 50 Mbit/s, round trip of 200 ms, seven rules, four senders",
-    cells=[CELLS.key(rule, control) for rule in RULE_NAMES for control in SENDERS],
+    cells=CELLS.all(),
     scenario=build,
     samples=samples,
     judges={
         "proposal-nearer-to-proportion": CELLS.compared(
-            "spread",
-            [((PROPOSED, control), (BASELINE, control)) for control in SENDERS],
-            below,
+            "spread", common.rule_pairs(PROPOSED, BASELINE), below
         ),
         "proposal-keeps-the-largest": CELLS.keeps((PROPOSED,), SENDERS, LARGEST),
         "static-suffices-with-cubic": CELLS.keeps((BASELINE,), (CUBIC,), LARGEST),
@@ -136,70 +98,30 @@ TODAY_BOURAS = THIS.study(
         "codel-leaves-capacity-to-newreno": CELLS.compared(
             "utilization", [((CODEL, NEWRENO), (PROPOSED, NEWRENO))], below
         ),
-        "prague-waits-little": CELLS.bounded("wait_p99", (DUALPI2,), (PRAGUE,), at_most, 2.0),
-        "fq-codel-fair-to-all": CELLS.compared(
-            "spread",
-            [((FQ_CODEL, control), (PROPOSED, control)) for control in SENDERS],
-            above,
-        ),
+        "prague-waits-little": CELLS.bounded("wait_p99", (common.DUALPI2,), (PRAGUE,), at_most, 2.0),
+        "fq-codel-fair-to-all": CELLS.compared("spread", common.rule_pairs(common.FQ_CODEL, PROPOSED), above),
     },
     tables=(
-        Table(
-            "Rate of a flow with a contract of 8 Mbit/s over it",
-            {"over_profile": ""},
+        *common.by_senders(
             RULES,
-            (CONTROLS,),
-            where={"profile_mbps": LARGEST},
-            digits=2,
-            bound=PROFILE_KEPT,
+            (
+                "Rate of a flow with a contract of 8 Mbit/s over it",
+                "over_profile",
+                2,
+                {"profile_mbps": LARGEST},
+            ),
+            ("Flows of ten that keep their contract", "contracts_met", 1),
+            ("Standard deviation of rate over contract, share of the mean; 0 is in proportion", "spread", 2),
+            ("Median wait at the first hop, ms", "wait_p50", 1),
+            ("99th percentile of the wait at the first hop, ms", "wait_p99", 1),
+            ("Packets dropped at the first hop, %", "loss", 3),
+            ("Use of the path", "utilization", 3),
         ),
-        Table("Flows of ten that keep their contract", {"contracts_met": ""}, RULES, (CONTROLS,), digits=1),
-        Table(
-            "Standard deviation of rate over contract, share of the mean; 0 is in proportion",
-            {"spread": ""},
-            RULES,
-            (CONTROLS,),
-            digits=2,
-        ),
-        Table("Median wait at the first hop, ms", {"wait_p50": ""}, RULES, (CONTROLS,), digits=1),
-        Table(
-            "99th percentile of the wait at the first hop, ms", {"wait_p99": ""}, RULES, (CONTROLS,), digits=1
-        ),
-        Table("Packets dropped at the first hop, %", {"loss": ""}, RULES, (CONTROLS,), digits=3),
-        Table("Use of the path", {"utilization": ""}, RULES, (CONTROLS,)),
-        *(
-            Table(
-                f"Rate of a flow by contract with {name}, Mbit/s",
-                {"throughput": ""},
-                RULES,
-                (CONTRACTS,),
-                where={"control": control},
-                digits=2,
-            )
-            for control, name in CONTROL_NAMES.items()
-        ),
+        *common.each_sender("Rate of a flow by contract with {}, Mbit/s", RULES, CONTRACTS),
     ),
     plots=(
-        Plot(
-            id="contracts",
-            title="Rate of a flow over its contract",
-            kind="matrix",
-            metric="over_profile",
-            x=CONTROLS,
-            series=RULES,
-            y_label="",
-            facet=CONTRACTS,
-            bound=PROFILE_KEPT,
-        ),
-        Plot(
-            id="waits",
-            title="99th percentile of the wait at the first hop",
-            kind="dots",
-            metric="wait_p99",
-            x=RULES,
-            series=CONTROLS,
-            y_label="ms",
-        ),
+        common.kept_matrix("contracts", "Rate of a flow over its contract", RULES, CONTRACTS),
+        common.dots("waits", "99th percentile of the wait at the first hop", "wait_p99", RULES, "ms"),
     ),
     extra=True,
     default_runs=RUNS,

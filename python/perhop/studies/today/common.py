@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 from perhop.measures.fairness import jain_index, rmse, targets, utilization
-from perhop.show.declared import Axis, Bound
+from perhop.measures.run import Run
+from perhop.show.declared import Among, Axis, Bound, Factor, Factors, Listed, Plot, Table, Where, tables
 from perhop.statistics.judging import at_least, below
 from perhop.studies import judges
-from perhop.studies.evidence import Sample
-from perhop.studies.judges import FEW, differences, show
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.judges import FEW, Judge, Side, differences, show
 from perhop.studies.paper import Paper
-from perhop.studies.sampling import MBPS, waits
-
-if TYPE_CHECKING:
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factor, Factors
-    from perhop.studies.evidence import Evidence
-    from perhop.studies.judges import Judge, Side
+from perhop.studies.sampling import MBPS, mean_mbps, waits
 
 THIS = Paper(__package__, "claims.toml")
 """The claims of each study, its method and its assumptions."""
@@ -39,16 +33,12 @@ KEPT = 0.95
 PROFILE_KEPT = Bound("keeps the profile", "misses it", KEPT)
 
 CODEL, PIE, FQ_CODEL, DUALPI2, WFQ = "codel", "pie", "fq-codel", "dualpi2", "wfq"
-TODAY_NAMES = {
-    CODEL: "CoDel",
-    PIE: "PIE",
-    DUALPI2: "DualPI2",
-    FQ_CODEL: "FQ-CoDel",
-    WFQ: "WFQ by contract",
-}
-COLORLESS = (CODEL, PIE, DUALPI2, FQ_CODEL)
+COLORLESS_NAMES = {CODEL: "CoDel", PIE: "PIE", DUALPI2: "DualPI2", FQ_CODEL: "FQ-CoDel"}
 """Queues that read neither colors nor contracts."""
+COLORLESS = tuple(COLORLESS_NAMES)
+TODAY_NAMES = {**COLORLESS_NAMES, WFQ: "WFQ by contract"}
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 CODEPOINTS = ("AF11", "AF21", "AF31", "AF41", "CS1")
 """What flows carry where each contract has a queue of its own."""
 
@@ -66,8 +56,25 @@ def sender(control: str, packet: int) -> dict[str, Any]:
     return {"transport": transport, **({"ecn": "l4s"} if control == PRAGUE else {})}
 
 
-def today(rule: str, limit: str, *, ecn: bool) -> dict[str, Any]:
-    """A queue of today with its RFC's parameters; it marks where `ecn` says that flows are capable."""
+def today(
+    rule: str,
+    limit: str,
+    rates_mbps: Mapping[str, float] = NOTHING,
+    packet: int = 1000,
+    *,
+    ecn: bool,
+) -> dict[str, Any]:
+    """A queue of today with its RFC's parameters.
+
+    Args:
+        rule: Which one.
+        limit: The packets that it holds.
+        rates_mbps: For WFQ, the rate of each contract by its codepoint.
+        packet: The size of a packet, bytes.
+        ecn: Whether flows are capable of ECN, so that the queue marks.
+    """
+    if rule == WFQ:
+        return queue_per_contract(rates_mbps, packet, limit, ecn=ecn)
     if rule == DUALPI2:
         return {"scheduler": "dualpi2"}
     if rule == FQ_CODEL:
@@ -117,6 +124,11 @@ def codepoint(classes: Sequence[Class], name: str) -> dict[str, str]:
     return {"dscp": CODEPOINTS[reserved.index(name)]} if name in reserved else {}
 
 
+def unmetered(flow: Mapping[str, Any], classes: Sequence[Class], name: str) -> dict[str, Any]:
+    """The table of a class's flows where each contract has a queue: a codepoint in place of a profile."""
+    return {**{key: value for key, value in flow.items() if key != "profile"}, **codepoint(classes, name)}
+
+
 def class_samples(
     factors: Factors, run: Run, classes: Sequence[Class], capacity_mbps: float
 ) -> Iterator[Sample]:
@@ -124,7 +136,7 @@ def class_samples(
     means = []
     for one in classes:
         key = {**factors, "profile_mbps": one.profile_mbps}
-        rate = float(np.mean(run.of_group(one.name, "throughput_bps"))) / 1e6
+        rate = mean_mbps(run, one.name)
         means.append(rate)
         yield Sample(key, "throughput", MBPS, rate)
         if one.profile_mbps:
@@ -164,6 +176,13 @@ def transit(run: Run, group: str) -> Mapping[str, Any] | None:
     return delays
 
 
+def rule_pairs(
+    first: str, *others: str, controls: Iterable[str] = SENDERS
+) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """Pairs of cells for `Cells.compared`: a rule against each of others, with each of these senders."""
+    return [((first, control), (other, control)) for control in controls for other in others]
+
+
 @dataclass(frozen=True, slots=True)
 class Cells:
     """Judges over a study whose cells are named by a rule, a sender, and what else is fixed.
@@ -179,6 +198,10 @@ class Cells:
     def key(self, rule: str, control: str, /, **more: Factor) -> dict[str, Any]:
         """All factors of a number."""
         return {**self.fixed, "rule": rule, "control": control, **more}
+
+    def all(self) -> list[dict[str, Any]]:
+        """Every rule with every kind of senders."""
+        return [self.key(*at) for at in itertools.product(self.rules, SENDERS)]
 
     def name(self, rule: str, control: str) -> str:
         """Return how a cell reads."""
@@ -259,3 +282,34 @@ class Cells:
     def misses(self, rules: Iterable[str], controls: Iterable[str], profile_mbps: float) -> Judge:
         """Judge whether a contract is missed."""
         return self.bounded("over_profile", rules, controls, below, KEPT, profile_mbps=profile_mbps)
+
+
+def by_senders(rules: Axis, *listed: Listed, columns: Axis = CONTROLS, **where: Among) -> Iterator[Table]:
+    """Tables by rule and kind of senders; rates over profiles say by a sign whether they keep these."""
+    for table in tables(rules, (columns,), *listed, **where):
+        yield replace(table, bound=PROFILE_KEPT) if "over_profile" in table.metrics else table
+
+
+def each_sender(
+    title: str,
+    rules: Axis,
+    columns: Axis,
+    metric: str = "throughput",
+    digits: int = 2,
+    *,
+    by: str = "control",
+    **where: Among,
+) -> Iterator[Table]:
+    """Tables of a metric by rule, one for each kind of senders, which the title and the factor `by` name."""
+    listed = [(title.format(name), metric, digits, {by: control}) for control, name in CONTROL_NAMES.items()]
+    return by_senders(rules, *listed, columns=columns, **where)
+
+
+def dots(name: str, title: str, metric: str, rules: Axis, y_label: str, *, facet: Axis | None = None) -> Plot:
+    """A plot of a metric under each rule with a dot for each kind of senders."""
+    return Plot(name, title, "dots", metric, rules, CONTROLS, y_label, facet)
+
+
+def kept_matrix(name: str, title: str, rules: Axis, facet: Axis, where: Where = NOTHING) -> Plot:
+    """A plot of rates over profiles by kind of senders and rule."""
+    return Plot(name, title, "matrix", "over_profile", CONTROLS, rules, "", facet, where, bound=PROFILE_KEPT)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-import numpy as np
-
-from perhop.show.declared import Axis, Plot, Row, Table
-from perhop.statistics.intervals import estimate
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factor, Factors, Plot, Row, tables
 from perhop.statistics.judging import above, at_least, at_most, below
-from perhop.studies.evidence import Sample
+from perhop.studies import judges
+from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.hurley.common import BLUE, GREEN, GREEN_TRANSPORTS, TFRC
-from perhop.studies.judges import bounded, compared
-from perhop.studies.sampling import MBPS, waits
+from perhop.studies.judges import Judge, Side
+from perhop.studies.sampling import MBPS, mean_mbps, waits
+from perhop.studies.today import common
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -20,32 +23,16 @@ from perhop.studies.today.common import (
     CUBIC,
     DUALPI2,
     FQ_CODEL,
-    PRAGUE,
-    RUNS,
-    SOURCE,
-    THIS,
     TODAY_NAMES,
-    sender,
     today,
-    transit,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factor, Factors
-    from perhop.studies.evidence import Evidence
-    from perhop.studies.judges import Judge, Side
 
 FLAT, ABE, DSD, NQB = "flat", "abe", "dsd", "nqb"
 RULE_NAMES = {
     FLAT: "flat RED",
     ABE: "ABE",
     DSD: "DSD",
-    CODEL: "CoDel",
-    FQ_CODEL: TODAY_NAMES[FQ_CODEL],
-    DUALPI2: "DualPI2",
+    **{rule: TODAY_NAMES[rule] for rule in (CODEL, FQ_CODEL, DUALPI2)},
     NQB: "NQB on DRR",
 }
 RULES = Axis("rule", "Router", RULE_NAMES)
@@ -110,21 +97,21 @@ def low_delay(rule: str, low: str) -> dict[str, Any]:
         transport = {"udp": "cbr", "rate": f"{SPARSE_MBPS:g}Mbps", "packet": f"{SPARSE_PACKET}B"}
         return {"transport": transport, **mark, **({"ecn": "l4s"} if rule == DUALPI2 else {})}
     if rule == DUALPI2:
-        return sender(PRAGUE, PACKET)
+        return common.sender(common.PRAGUE, PACKET)
     return {"transport": GREEN_TRANSPORTS[TFRC], **mark}
 
 
 def build(factors: Factors) -> Mapping[str, Any]:
     """Four bulk flows and four low-delay flows."""
     rule = str(factors["rule"])
-    common = {
+    ends = {
         "count": FLOWS,
         "from": "edge",
         "to": "core",
         "access": {"rate": f"{ACCESS_MBPS:g}Mbps", "delay": f"{ACCESS_MS:g}ms"},
         "start": "0s..1s",
     }
-    bulk = {"name": "bulk", **common, **sender(str(factors["bulk"]), PACKET)}
+    bulk = {"name": "bulk", **ends, **common.sender(str(factors["bulk"]), PACKET)}
     if rule in (FLAT, ABE, DSD, CODEL):
         bulk["service"] = BLUE
     return {
@@ -141,7 +128,7 @@ def build(factors: Factors) -> Mapping[str, Any]:
                 "queue": queue(rule),
             }
         },
-        "flows": [bulk, {"name": "low", **common, **low_delay(rule, str(factors["low"]))}],
+        "flows": [bulk, {"name": "low", **ends, **low_delay(rule, str(factors["low"]))}],
     }
 
 
@@ -149,13 +136,13 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """For each side: rate, loss and marks; how long low-delay packets wait, and all packets."""
     for side in ("bulk", "low"):
         key = {**factors, "side": side}
-        yield Sample(key, "throughput", MBPS, float(np.mean(run.of_group(side, "throughput_bps"))) / 1e6)
+        yield Sample(key, "throughput", MBPS, mean_mbps(run, side))
         sent = max(float(run.of_group(side, "sent_packets").sum()), 1.0)
         yield Sample(key, "loss", "%", 100.0 * float(run.of_group(side, "dropped").sum()) / sent, sent)
     if factors["rule"] == DUALPI2 and factors["low"] == ADAPTIVE:  # TCP, alone in the L4S queue
         yield from waits(factors, run.link_class(LINK, "l4s")["delay_s"], {"low_p99": 0.99})
     else:
-        yield from waits(factors, transit(run, "low"), {"low_p99": 0.99}, base_ms(str(factors["low"])))
+        yield from waits(factors, common.transit(run, "low"), {"low_p99": 0.99}, base_ms(str(factors["low"])))
     yield from waits(factors, run.link(LINK)["delay_s"], {"wait_p99": 0.99})
     yield Sample(factors, "utilization", "fraction", float(run.link(LINK)["utilization"]))
 
@@ -167,15 +154,10 @@ def cell(rule: str, low: str, bulk: str, **more: Any) -> dict[str, Any]:  # noqa
 
 def relative(evidence: Evidence) -> Iterator[Row]:
     """Each side's rate over what it gets under flat RED, run by run on the same seeds."""
-    for rule in RULE_NAMES:
-        for low in KINDS.names:
-            for bulk in BULK:
-                for side in ("low", "bulk"):
-                    a = evidence.by_seed("throughput", cell(rule, low, bulk, side=side))
-                    b = evidence.by_seed("throughput", cell(FLAT, low, bulk, side=side))
-                    found = estimate([a[seed] / b[seed] for seed in sorted(a.keys() & b.keys())])
-                    key = cell(rule, low, bulk, side=side)
-                    yield Row(key, "relative", "of flat RED", None, found.mean, found.ci95, found.runs)
+    for rule, low, bulk, side in itertools.product(RULE_NAMES, KINDS.names, BULK, ("low", "bulk")):
+        here, flat = (("throughput", cell(one, low, bulk, side=side)) for one in (rule, FLAT))
+        found = judges.combined(evidence, lambda mine, theirs: mine / theirs, here, flat)
+        yield Row(here[1], "relative", "of flat RED", None, found.mean, found.ci95, found.runs)
 
 
 def under(metric: str, rules: Iterable[str], low: str, check: Side, bound: float, **more: Factor) -> Judge:
@@ -185,7 +167,7 @@ def under(metric: str, rules: Iterable[str], low: str, check: Side, bound: float
         for rule in rules
         for bulk in BULK
     }
-    return bounded(metric, places, check, bound)
+    return judges.bounded(metric, places, check, bound)
 
 
 def against(metric: str, first: str, second: str, low: str, check: Side, **more: Factor) -> Judge:
@@ -195,18 +177,22 @@ def against(metric: str, first: str, second: str, low: str, check: Side, **more:
         for bulk in BULK
     }
     reads = f"{{name}}: {RULE_NAMES[first]} {{first}}, {RULE_NAMES[second]} {{second}}"
-    return compared(metric, pairs, check, reads=reads, between="; ")
+    return judges.compared(metric, pairs, check, reads=reads, between="; ")
 
 
-def _table(title: str, metric: str, low: str, digits: int, **where: Any) -> Table:  # noqa: ANN401 - factors
-    kind = KINDS.names[low]
-    return Table(f"{title} ({kind})", {metric: ""}, RULES, (BULK_AXIS,), {"low": low, **where}, digits)
+def _plot(
+    name: str, title: str, metric: str = "relative", y_label: str = "of flat RED", **where: str
+) -> Plot:
+    return Plot(name, title, "dots", metric, RULES, BULK_AXIS, y_label, KINDS, where)
 
 
-TODAY_ABE = THIS.study(
+OF_LOW, OF_BULK = {"side": "low"}, {"side": "bulk"}
+TODAY = (FQ_CODEL, DUALPI2, NQB)
+
+TODAY_ABE = common.THIS.study(
     "abe",
     title="The cost of low delay, and who pays it",
-    source=f"{SOURCE}: Asymmetric Best-Effort",
+    source=f"{common.SOURCE}: Asymmetric Best-Effort",
     summary="four bulk flows and four low-delay flows on 20 Mbit/s, adaptive or sparse, seven routers",
     cells=[cell(rule, low, bulk) for low in KINDS.names for rule in RULE_NAMES for bulk in BULK],
     scenario=build,
@@ -219,66 +205,38 @@ TODAY_ABE = THIS.study(
         "l4s-waits-less": under("low_p99", (DUALPI2,), ADAPTIVE, at_most, 2.0),
         "l4s-gets-more-than-green": against("throughput", DUALPI2, ABE, ADAPTIVE, above, side="low"),
         "l4s-bulk-gets-less-than-blue": against("throughput", DUALPI2, ABE, ADAPTIVE, below, side="bulk"),
-        "sparse-lose-nothing-today": under(
-            "loss", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_most, 0.1, side="low"
-        ),
-        "sparse-wait-little-today": under("low_p99", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_most, 2.0),
+        "sparse-lose-nothing-today": under("loss", TODAY, SPARSE, at_most, 0.1, side="low"),
+        "sparse-wait-little-today": under("low_p99", TODAY, SPARSE, at_most, 2.0),
         "sparse-lose-under-abe": under("loss", (ABE,), SPARSE, above, 0.5, side="low"),
         "sparse-cost-bulk-nothing": under(
-            "throughput", (FQ_CODEL, DUALPI2, NQB), SPARSE, at_least, 0.95 * LEFT_MBPS, side="bulk"
+            "throughput", TODAY, SPARSE, at_least, 0.95 * LEFT_MBPS, side="bulk"
         ),
         "nqb-caps-greedy": against("throughput", NQB, FQ_CODEL, ADAPTIVE, below, side="low"),
         "nqb-loses-where-greedy": under("loss", (NQB,), ADAPTIVE, above, 1.0, side="low"),
     },
-    tables=tuple(
-        table
-        for low in KINDS.names
-        for table in (
-            _table("99th percentile of a low-delay packet's wait, ms", "low_p99", low, 2),
-            _table("Low-delay packets lost, %", "loss", low, 3, side="low"),
-            _table("Rate of a low-delay flow, Mbit/s", "throughput", low, 3, side="low"),
-            _table("Rate of a low-delay flow over that under flat RED", "relative", low, 2, side="low"),
-            _table("Rate of a bulk flow, Mbit/s", "throughput", low, 3, side="bulk"),
-            _table("Rate of a bulk flow over that under flat RED", "relative", low, 2, side="bulk"),
-            _table("Bulk packets lost, %", "loss", low, 3, side="bulk"),
-            _table("99th percentile of all packets' wait, ms", "wait_p99", low, 1),
-            _table("Use of the link", "utilization", low, 3),
+    tables=[
+        replace(table, title=f"{table.title} ({kind})")
+        for low, kind in KINDS.names.items()
+        for table in tables(
+            RULES,
+            (BULK_AXIS,),
+            ("99th percentile of a low-delay packet's wait, ms", "low_p99", 2),
+            ("Low-delay packets lost, %", "loss", 3, OF_LOW),
+            ("Rate of a low-delay flow, Mbit/s", "throughput", 3, OF_LOW),
+            ("Rate of a low-delay flow over that under flat RED", "relative", 2, OF_LOW),
+            ("Rate of a bulk flow, Mbit/s", "throughput", 3, OF_BULK),
+            ("Rate of a bulk flow over that under flat RED", "relative", 2, OF_BULK),
+            ("Bulk packets lost, %", "loss", 3, OF_BULK),
+            ("99th percentile of all packets' wait, ms", "wait_p99", 1),
+            ("Use of the link", "utilization", 3),
+            low=low,
         )
-    ),
+    ],
     plots=(
-        Plot(
-            id="wait",
-            title="What low delay gives: 99th percentile of a low-delay packet's wait",
-            kind="dots",
-            metric="low_p99",
-            x=RULES,
-            series=BULK_AXIS,
-            y_label="ms",
-            facet=KINDS,
-        ),
-        Plot(
-            id="low-rate",
-            title="What it pays: rate of a low-delay flow over that under flat RED",
-            kind="dots",
-            metric="relative",
-            x=RULES,
-            series=BULK_AXIS,
-            y_label="of flat RED",
-            facet=KINDS,
-            where={"side": "low"},
-        ),
-        Plot(
-            id="bulk-rate",
-            title="What the other gains: rate of a bulk flow over that under flat RED",
-            kind="dots",
-            metric="relative",
-            x=RULES,
-            series=BULK_AXIS,
-            y_label="of flat RED",
-            facet=KINDS,
-            where={"side": "bulk"},
-        ),
+        _plot("wait", "What low delay gives: 99th percentile of a low-delay packet's wait", "low_p99", "ms"),
+        _plot("low-rate", "What it pays: rate of a low-delay flow over that under flat RED", side="low"),
+        _plot("bulk-rate", "What the other gains: rate of a bulk flow over that under flat RED", side="bulk"),
     ),
     extra=True,
-    default_runs=RUNS,
+    default_runs=common.RUNS,
 )

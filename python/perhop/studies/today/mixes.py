@@ -3,57 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from perhop.measures.run import Run
 from perhop.plurals import counted
-from perhop.show.declared import Axis, Plot, Row, Table
-from perhop.statistics.judging import Check, above, all_of, at_least, below, judge
-from perhop.studies.evidence import Sample
-from perhop.studies.judges import FEW, difference, differences, failing, grouped, levels
-from perhop.studies.sampling import MBPS
-from perhop.studies.today.common import (
-    BBR3,
-    COLORLESS,
-    CONTROL_NAMES,
-    CUBIC,
-    DUALPI2,
-    FQ_CODEL,
-    KEPT,
-    NEWRENO,
-    PRAGUE,
-    PROFILE_KEPT,
-    RUNS,
-    SENDERS,
-    SOURCE,
-    THIS,
-    TODAY_NAMES,
-    WFQ,
-    link_samples,
-    marking,
-    queue_per_contract,
-    sender,
-    today,
-)
+from perhop.show.declared import Axis, Factors, Plot, Row, Table
+from perhop.statistics.judging import Check, Judgement, above, all_of, at_least, below, judge
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.judges import FEW, Judge, Numbers, difference, differences, failing, grouped, levels
+from perhop.studies.sampling import MBPS, mean_mbps
+from perhop.studies.today import common
+from perhop.studies.today.common import BBR3, COLORLESS, CONTROL_NAMES, CUBIC, NEWRENO, PRAGUE, SENDERS, WFQ
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.evidence import Evidence
-    from perhop.studies.judges import Judge, Numbers
-
-DROP_TAIL, RIO, RI_PLUS_O, INVERSE, THREE_DROP, TWAM = (
-    "drop-tail",
-    "rio",
-    "rio-plus-out",
-    "inverse-rate",
-    "three-drop",
-    "twam+dwred",
-)
+DROP_TAIL, RIO, RI_PLUS_O = "drop-tail", "rio", "rio-plus-out"
+INVERSE, THREE_DROP, TWAM = "inverse-rate", "three-drop", "twam+dwred"
 RULE_NAMES = {
     RIO: "RIO",
     RI_PLUS_O: "RI+O",
@@ -61,11 +27,10 @@ RULE_NAMES = {
     INVERSE: "inverse-rate",
     TWAM: "TWAM + DWRED",
     DROP_TAIL: "drop-tail",
-    **{rule: name for rule, name in TODAY_NAMES.items() if rule != WFQ},
+    **common.COLORLESS_NAMES,
     WFQ: "WFQ, two queues",
 }
 RULES = Axis("rule", "Rule", RULE_NAMES)
-READ_COLORS = (RIO, RI_PLUS_O, THREE_DROP, INVERSE)
 READ_NOTHING = (DROP_TAIL, *COLORLESS)
 ASSURED, BEST_EFFORT = "assured", "best effort"
 ASSURED_AXIS = Axis("assured", "Assured flows", {c: f"assured: {name}" for c, name in CONTROL_NAMES.items()})
@@ -81,32 +46,26 @@ LIMIT = "200p"
 
 def queue(rule: str, *, ecn: bool) -> dict[str, Any]:
     """The bottleneck's queue: RIO's thresholds are Yeom and Reddy's, RI+O's OUT set is Kim's."""
-    if rule == WFQ:
-        return queue_per_contract({"AF11": PROFILE_MBPS * FLOWS[ASSURED]}, PACKET, LIMIT, ecn=ecn)
+    if rule in common.TODAY_NAMES:
+        return common.today(rule, LIMIT, {"AF11": PROFILE_MBPS * FLOWS[ASSURED]}, PACKET, ecn=ecn)
     if rule == DROP_TAIL:
         return {"aqm": DROP_TAIL, "limit": LIMIT}
-    if rule in COLORLESS:
-        return today(rule, LIMIT, ecn=ecn)
-    common = {"limit": LIMIT, "mean-packet": f"{PACKET}B"}
+    sizes = {"limit": LIMIT, "mean-packet": f"{PACKET}B"}
     if rule == TWAM:
-        return marking({"aqm": "dwred", "out": "40/160/0.1", **common}, ecn=ecn)
+        return common.marking({"aqm": "dwred", "out": "40/160/0.1", **sizes}, ecn=ecn)
     thresholds = {"in": "50/100/0.02", "total": "20/40/0.5"}
     if rule == RI_PLUS_O:
         thresholds["out"] = "10/30/0.1"
     if rule == THREE_DROP:
         thresholds = {"in": thresholds["in"], "out-in": "30/50/0.5", "out-out": "20/40/0.5"}
-        return marking({"aqm": "rio-three", **thresholds, **common}, ecn=ecn)
-    return marking({"aqm": rule, **thresholds, **common}, ecn=ecn)
+        return common.marking({"aqm": "rio-three", **thresholds, **sizes}, ecn=ecn)
+    return common.marking({"aqm": rule, **thresholds, **sizes}, ecn=ecn)
 
 
 def meter(rule: str) -> dict[str, Any]:
     """The profile of an assured flow."""
-    rate = f"{PROFILE_MBPS:g}Mbps"
-    if rule == TWAM:
-        return {"marker": "twam", "rate": rate}
-    if rule == THREE_DROP:
-        return {"marker": "three-precedence", "rate": rate}
-    return {"marker": "tsw", "rate": rate}
+    marker = {TWAM: "twam", THREE_DROP: "three-precedence"}.get(rule, "tsw")
+    return {"marker": marker, "rate": f"{PROFILE_MBPS:g}Mbps"}
 
 
 def build(factors: Factors) -> Mapping[str, Any]:
@@ -119,7 +78,7 @@ def build(factors: Factors) -> Mapping[str, Any]:
             "name": name,
             "count": FLOWS[name],
             "access": {"rate": "100Mbps", "delay": "1ms"},
-            **sender(control, PACKET),
+            **common.sender(control, PACKET),
             "start": "0s..1s",
         }
         flow |= {"path": "lsp"} if rule == TWAM else {"from": "edge", "to": "core"}
@@ -153,11 +112,10 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     rates = np.asarray(run.of_group(ASSURED, "throughput_bps")) / 1e6
     yield Sample(factors, "over_profile", "of the profile", float(rates.mean()) / PROFILE_MBPS)
     yield Sample(factors, "worst_flow", "of the profile", float(rates.min()) / PROFILE_MBPS)
-    others = float(np.mean(run.of_group(BEST_EFFORT, "throughput_bps"))) / 1e6
-    yield Sample(factors, "others_rate", MBPS, others)
+    yield Sample(factors, "others_rate", MBPS, mean_mbps(run, BEST_EFFORT))
     total = float(np.sum(run.flows("throughput_bps"))) / 1e6
     yield Sample(factors, "utilization", "fraction", total / CAPACITY_MBPS)
-    yield from link_samples(factors, run, "bottleneck")
+    yield from common.link_samples(factors, run, "bottleneck")
 
 
 def mix(rule: str, assured: str, others: str) -> dict[str, Any]:
@@ -176,7 +134,7 @@ def mix_name(rule: str, assured: str, others: str) -> str:
 
 def held(evidence: Evidence, rule: str, mixes: Iterable[tuple[str, str]] = MIXES) -> list[Check]:
     """Whether the profile holds in each of these mixes."""
-    return [at_least(found, KEPT) for found in over_profile(rule, mixes)(evidence).values()]
+    return [at_least(found, common.KEPT) for found in over_profile(rule, mixes)(evidence).values()]
 
 
 def summaries(evidence: Evidence) -> Iterator[Row]:
@@ -201,7 +159,7 @@ def holds(rules: Sequence[str], mixes: Sequence[tuple[str, str]], *, kept: bool 
     count = len(rules) * len(mixes)
     shown = "{rates:.2}; " if count <= FEW else ""
     found = levels("over_profile", {mix_name(r, *m): mix(r, *m) for r in rules for m in mixes})
-    return found.all(at_least if kept else below, KEPT).said(
+    return found.all(at_least if kept else below, common.KEPT).said(
         f"{{held}} of {counted(count, 'mix', 'mixes')}; {shown}{{failing:against it}}.",
         rates=grouped({rule: over_profile(rule, mixes) for rule in rules}, "{all}"),
     )
@@ -253,10 +211,10 @@ def over(first: str, second: str, mixes: Sequence[tuple[str, str]]) -> Judge:
 
 ASSURED_TOTAL = Axis("assured", "Assured flows", {**CONTROL_NAMES, "all": "of 16"})
 
-TODAY_MAP = THIS.study(
+TODAY_MAP = common.THIS.study(
     "map",
     title="Where a profile holds: rules and mixes of congestion controls",
-    source=SOURCE,
+    source=common.SOURCE,
     summary="five flows of 1 Mbit/s beside ten of best effort on 10 Mbit/s: eleven rules, sixteen mixes",
     cells=[mix(rule, *one) for rule in RULE_NAMES for one in MIXES],
     scenario=build,
@@ -267,14 +225,14 @@ TODAY_MAP = THIS.study(
         "inverse-rate-holds-everywhere": holds((INVERSE,), MIXES),
         "colors-hold-among-equals": holds((RIO, RI_PLUS_O, THREE_DROP), SAME),
         "colorless-hold-seldom": most(READ_NOTHING, 4),
-        "fq-codel-holds-nowhere": holds((FQ_CODEL,), MIXES, kept=False),
+        "fq-codel-holds-nowhere": holds((common.FQ_CODEL,), MIXES, kept=False),
         "rio-fails-newreno-beside-bbr3": holds((RIO,), [(NEWRENO, BBR3)], kept=False),
         "prague-beside-takes-from-newreno": lowers(RIO, NEWRENO, PRAGUE, NEWRENO),
         "bbr3-beside-takes-from-cubic": lowers(RIO, CUBIC, BBR3, CUBIC),
         "ri-plus-o-gives-more": over(RI_PLUS_O, RIO, MIXES),
         "three-drop-gives-more": over(THREE_DROP, RIO, MIXES),
         "twam-holds-less": holds((TWAM,), SAME, kept=False),
-        "dualpi2-holds-nowhere": holds((DUALPI2,), MIXES, kept=False),
+        "dualpi2-holds-nowhere": holds((common.DUALPI2,), MIXES, kept=False),
     },
     tables=(
         Table(
@@ -284,54 +242,42 @@ TODAY_MAP = THIS.study(
             (ASSURED_TOTAL,),
             digits=0,
         ),
-        *(
-            Table(
-                f"Rate over profile of {name} flows, by what best effort uses",
-                {"over_profile": ""},
-                RULES,
-                (OTHERS_AXIS,),
-                where={"assured": control},
-                digits=2,
-                bound=PROFILE_KEPT,
-            )
-            for control, name in CONTROL_NAMES.items()
+        *common.each_sender(
+            "Rate over profile of {} flows, by what best effort uses",
+            RULES,
+            OTHERS_AXIS,
+            "over_profile",
+            by="assured",
         ),
-        *(
-            Table(
-                f"Slowest of the five {name} flows over its profile, by what best effort uses",
-                {"worst_flow": ""},
-                RULES,
-                (OTHERS_AXIS,),
-                where={"assured": control},
-                digits=2,
-            )
-            for control, name in CONTROL_NAMES.items()
+        *common.each_sender(
+            "Slowest of the five {} flows over its profile, by what best effort uses",
+            RULES,
+            OTHERS_AXIS,
+            "worst_flow",
+            by="assured",
         ),
-        *(
-            Table(
-                f"99th percentile of the wait beside {name} best effort, ms",
-                {"wait_p99": ""},
-                RULES,
-                (ASSURED_SHORT,),
-                where={"others": control},
-                digits=1,
-            )
-            for control, name in CONTROL_NAMES.items()
+        *common.each_sender(
+            "99th percentile of the wait beside {} best effort, ms",
+            RULES,
+            ASSURED_SHORT,
+            "wait_p99",
+            1,
+            by="others",
         ),
     ),
     plots=(
         Plot(
-            id="map",
-            title="Rate of assured flows over their profile, by what they and best effort use",
-            kind="matrix",
-            metric="over_profile",
-            x=OTHERS_AXIS,
-            series=RULES,
-            y_label="",
-            facet=ASSURED_AXIS,
-            bound=PROFILE_KEPT,
+            "map",
+            "Rate of assured flows over their profile, by what they and best effort use",
+            "matrix",
+            "over_profile",
+            OTHERS_AXIS,
+            RULES,
+            "",
+            ASSURED_AXIS,
+            bound=common.PROFILE_KEPT,
         ),
     ),
     extra=True,
-    default_runs=RUNS,
+    default_runs=common.RUNS,
 )

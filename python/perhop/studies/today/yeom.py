@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-from perhop.show.declared import Axis, Plot, Table
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors
 from perhop.statistics.judging import above, at_least, at_most, below
 from perhop.studies.evidence import Sample
-from perhop.studies.judges import together
-from perhop.studies.today.common import (
-    BBR3,
-    COLORLESS,
-    CONTROL_NAMES,
-    CONTROLS,
-    CUBIC,
-    FQ_CODEL,
-    NEWRENO,
-    PRAGUE,
-    PROFILE_KEPT,
-    RUNS,
-    SENDERS,
-    SOURCE,
-    THIS,
-    TODAY_NAMES,
-    WFQ,
-    Cells,
-    Class,
-    class_samples,
-    codepoint,
-    contracts,
-    link_samples,
-    marking,
-    queue_per_contract,
-    sender,
-    today,
-)
+from perhop.studies.judges import Judge, together
+from perhop.studies.today import common
+from perhop.studies.today.common import BBR3, CUBIC, NEWRENO, PRAGUE, SENDERS, WFQ, Cells, Class
 from perhop.studies.yeom.common import INVERSE, NO_OUT, PROFILES, RIO, SETTING, THREE_DROP
 from perhop.studies.yeom.ten_flows import CAPACITY, COUNT, class_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
 
 SRTCM, TRTCM = "srtcm", "trtcm"
 RULE_NAMES = {
@@ -52,7 +24,7 @@ RULE_NAMES = {
     THREE_DROP: "three-drop",
     SRTCM: "srTCM, three-drop",
     TRTCM: "trTCM, three-drop",
-    **{rule: name for rule, name in TODAY_NAMES.items() if rule in (*COLORLESS, WFQ)},
+    **common.TODAY_NAMES,
 }
 RULES = Axis("rule", "Queue and meter", RULE_NAMES)
 LEVELS = (60, 90)
@@ -71,11 +43,9 @@ PROFILE_AXIS = Axis("profile_mbps", "Profile, Mbit/s", {**{r: f"{r:g}" for r in 
 
 def queue(rule: str, *, ecn: bool) -> dict[str, Any]:
     """The bottleneck's queue."""
-    if rule == WFQ:
-        return queue_per_contract(contracts(CLASSES), PACKET, LIMIT, ecn=ecn)
-    if rule in COLORLESS:
-        return today(rule, LIMIT, ecn=ecn)
-    return marking(SETTING.queue(THREE_DROP if rule in (SRTCM, TRTCM) else rule), ecn=ecn)
+    if rule in common.TODAY_NAMES:
+        return common.today(rule, LIMIT, common.contracts(CLASSES), PACKET, ecn=ecn)
+    return common.marking(SETTING.queue(THREE_DROP if rule in (SRTCM, TRTCM) else rule), ecn=ecn)
 
 
 def meter(rule: str, rate_mbps: float) -> dict[str, Any]:
@@ -97,11 +67,11 @@ def entry(rule: str, control: str, one: Class) -> dict[str, Any]:
         "from": "edge",
         "to": "core",
         "access": {"rate": "100Mbps", "delay": "1ms"},
-        **sender(control, PACKET),
+        **common.sender(control, PACKET),
         "start": "0s..1s",
     }
     if rule == WFQ:
-        return {**flow, **codepoint(CLASSES, one.name)}
+        return {**flow, **common.codepoint(CLASSES, one.name)}
     if one.profile_mbps:
         flow["profile"] = meter(rule, one.profile_mbps)
         if rule == NO_OUT:
@@ -129,8 +99,8 @@ def build(factors: Factors) -> Mapping[str, Any]:
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """Rates by class; waiting time, losses and marks at the bottleneck."""
     capacity = CAPACITY[int(factors["subscription_percent"])]
-    yield from class_samples(factors, run, CLASSES, capacity)
-    yield from link_samples(factors, run, "bottleneck")
+    yield from common.class_samples(factors, run, CLASSES, capacity)
+    yield from common.link_samples(factors, run, "bottleneck")
     marked = run.flows("marked")
     if int(marked.sum()) and any(group.profile_bps for group in run.groups):
         reserved = [index for index, one in enumerate(CLASSES) if one.profile_mbps]
@@ -139,132 +109,81 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         yield Sample(factors, "yellow", "%", 100.0 * float(mine[1]) / of, of)
 
 
-AT_60, AT_90 = (Cells(RULE_NAMES, {"subscription_percent": percent}) for percent in LEVELS)
+AT_60, AT_90 = BOTH = tuple(Cells(RULE_NAMES, {"subscription_percent": percent}) for percent in LEVELS)
+OF_LARGEST = {"profile_mbps": LARGEST}
+PAPERS = (RIO, INVERSE, NO_OUT, THREE_DROP, SRTCM, TRTCM)
 
 
-def _table(percent: int, title: str, metric: str, digits: int = 2, *, bound: bool = False) -> Table:
-    where: dict[str, Any] = {"subscription_percent": percent}
-    if metric == "over_profile":
-        where["profile_mbps"] = LARGEST
-    return Table(
-        f"{title}, {percent} % subscribed",
-        {metric: ""},
-        RULES,
-        (CONTROLS,),
-        where=where,
-        digits=digits,
-        bound=PROFILE_KEPT if bound else None,
-    )
+def both(judge: Callable[[Cells], Judge]) -> Judge:
+    """Judge a statement at both subscriptions."""
+    return together(*map(judge, BOTH))
 
 
-TODAY_YEOM = THIS.study(
+TODAY_YEOM = common.THIS.study(
     "yeom",
     title="Throughput guarantees",
-    source=f"{SOURCE}: Yeom and Reddy, Table 1",
+    source=f"{common.SOURCE}: Yeom and Reddy, Table 1",
     summary="two flows each of 0, 0.1, 0.5, 1 and 2 Mbit/s on 12 and 8 Mbit/s, eleven rules, four senders",
-    cells=[
-        cells.key(rule, control) for cells in (AT_60, AT_90) for rule in RULE_NAMES for control in SENDERS
-    ],
+    cells=[*AT_60.all(), *AT_90.all()],
     scenario=build,
     samples=samples,
     judges={
         "queue-per-contract-keeps-all": together(
-            *(cells.keeps((WFQ,), SENDERS, rate) for cells in (AT_60, AT_90) for rate in RESERVED)
+            *(cells.keeps((WFQ,), SENDERS, rate) for cells in BOTH for rate in RESERVED)
         ),
-        "fq-codel-misses-the-largest": together(
-            *(cells.misses((FQ_CODEL,), SENDERS, LARGEST) for cells in (AT_60, AT_90))
-        ),
-        "inverse-rate-keeps-the-largest": together(
-            *(cells.keeps((INVERSE,), SENDERS, LARGEST) for cells in (AT_60, AT_90))
-        ),
+        "fq-codel-misses-the-largest": both(lambda at: at.misses((common.FQ_CODEL,), SENDERS, LARGEST)),
+        "inverse-rate-keeps-the-largest": both(lambda at: at.keeps((INVERSE,), SENDERS, LARGEST)),
         "inverse-rate-starves-best-effort": AT_90.compared(
-            "throughput",
-            [((INVERSE, control), (RIO, control)) for control in SENDERS],
-            below,
-            factor=0.5,
-            profile_mbps=0.0,
+            "throughput", common.rule_pairs(INVERSE, RIO), below, factor=0.5, profile_mbps=0.0
         ),
-        "trtcm-nearer-than-srtcm": AT_60.compared(
-            "rmse",
-            [((TRTCM, control), (SRTCM, control)) for control in SENDERS],
-            below,
-        ),
-        "srtcm-is-two-colors": together(
-            *(cells.bounded("yellow", (SRTCM,), SENDERS, at_most, 5.0) for cells in (AT_60, AT_90))
-        ),
+        "trtcm-nearer-than-srtcm": AT_60.compared("rmse", common.rule_pairs(TRTCM, SRTCM), below),
+        "srtcm-is-two-colors": both(lambda at: at.bounded("yellow", (SRTCM,), SENDERS, at_most, 5.0)),
         "no-out-helps-cubic": AT_90.compared(
-            "throughput",
-            [((NO_OUT, CUBIC), (RIO, CUBIC))],
-            above,
-            profile_mbps=LARGEST,
+            "throughput", [((NO_OUT, CUBIC), (RIO, CUBIC))], above, **OF_LARGEST
         ),
         "bbr3-nearer-than-newreno-under-rio": AT_90.compared(
-            "over_profile", [((RIO, BBR3), (RIO, NEWRENO))], above, profile_mbps=LARGEST
+            "over_profile", [((RIO, BBR3), (RIO, NEWRENO))], above, **OF_LARGEST
         ),
         "three-drop-keeps-with-cubic": AT_60.keeps((THREE_DROP, SRTCM, TRTCM), (CUBIC,), LARGEST),
-        "in-is-not-lost": together(
-            *(
-                cells.bounded(
-                    "in_loss", (RIO, INVERSE, NO_OUT, THREE_DROP, SRTCM, TRTCM), SENDERS, at_most, 0.1
-                )
-                for cells in (AT_60, AT_90)
-            )
-        ),
+        "in-is-not-lost": both(lambda at: at.bounded("in_loss", PAPERS, SENDERS, at_most, 0.1)),
         "all-fill-the-link": AT_60.bounded("utilization", RULE_NAMES, SENDERS, at_least, 0.9),
     },
     tables=(
         *(
-            table
+            replace(table, title=f"{table.title}, {percent} % subscribed")
             for percent in LEVELS
-            for table in (
-                _table(
-                    percent, "Rate of a flow that reserves 2 Mbit/s over that", "over_profile", bound=True
-                ),
-                _table(percent, "Share of the 8 reserved flows that keep their profile", "kept"),
-                _table(percent, "Error against the targets, Mbit/s", "rmse", 3),
-                _table(percent, "Jain's index of rate over target", "jain_index", 3),
-                _table(percent, "99th percentile of the wait, ms", "wait_p99", 1),
-                _table(percent, "Packets dropped, %", "loss"),
-                _table(percent, "IN packets dropped, %", "in_loss", 3),
-                _table(percent, "Packets of reserved flows that are yellow, %", "yellow", 1),
-                _table(percent, "Use of the link", "utilization", 3),
+            for table in common.by_senders(
+                RULES,
+                ("Rate of a flow that reserves 2 Mbit/s over that", "over_profile", 2, OF_LARGEST),
+                ("Share of the 8 reserved flows that keep their profile", "kept", 2),
+                ("Error against the targets, Mbit/s", "rmse", 3),
+                ("Jain's index of rate over target", "jain_index", 3),
+                ("99th percentile of the wait, ms", "wait_p99", 1),
+                ("Packets dropped, %", "loss", 2),
+                ("IN packets dropped, %", "in_loss", 3),
+                ("Packets of reserved flows that are yellow, %", "yellow", 1),
+                ("Use of the link", "utilization", 3),
+                subscription_percent=percent,
             )
         ),
-        *(
-            Table(
-                f"Rate of a flow by profile with {name}, Mbit/s, 90 % subscribed",
-                {"throughput": ""},
-                RULES,
-                (PROFILE_AXIS,),
-                where={"control": control, "subscription_percent": 90},
-            )
-            for control, name in CONTROL_NAMES.items()
+        *common.each_sender(
+            "Rate of a flow by profile with {}, Mbit/s, 90 % subscribed",
+            RULES,
+            PROFILE_AXIS,
+            digits=3,
+            subscription_percent=90,
         ),
     ),
     plots=(
-        Plot(
-            id="largest",
-            title="Rate of a flow that reserves 2 Mbit/s over its reservation",
-            kind="matrix",
-            metric="over_profile",
-            x=CONTROLS,
-            series=RULES,
-            y_label="",
-            facet=LEVEL_AXIS,
-            where={"profile_mbps": LARGEST},
-            bound=PROFILE_KEPT,
+        common.kept_matrix(
+            "largest",
+            "Rate of a flow that reserves 2 Mbit/s over its reservation",
+            RULES,
+            LEVEL_AXIS,
+            OF_LARGEST,
         ),
-        Plot(
-            id="error",
-            title="Error against the targets",
-            kind="dots",
-            metric="rmse",
-            x=RULES,
-            series=CONTROLS,
-            y_label="Mbit/s",
-            facet=LEVEL_AXIS,
-        ),
+        common.dots("error", "Error against the targets", "rmse", RULES, "Mbit/s", facet=LEVEL_AXIS),
     ),
     extra=True,
-    default_runs=RUNS,
+    default_runs=common.RUNS,
 )
