@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perhop.measures import flow_table
 from perhop.measures.durations import Durations
-from perhop.show.declared import Axis
+from perhop.measures.emodel import CodecName
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors
 from perhop.studies.evidence import Sample
 from perhop.studies.paper import Paper
 from perhop.studies.sampling import MBPS, times
-
-if TYPE_CHECKING:
-    from perhop.measures.emodel import CodecName
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
+from perhop.studies.today.common import link_samples
 
 THIS = Paper(__package__, "claims.toml")
 """The claims of each study, its method and its assumptions."""
@@ -27,6 +25,7 @@ PACKET = 1500
 TCP = {"tcp": "linux", "packet": f"{PACKET}B", "window": "1000p"}
 """All senders: Linux's defaults (CUBIC, SACK, RACK-TLP, delayed ACKs, a first window of 10 packets)."""
 ACCESS = {"rate": "1Gbps", "delay": "1ms"}
+ENDS = {"from": "isp", "to": "homes"}
 LINK = "bottleneck"
 DELAY = "18ms"
 """Of the bottleneck, each way: 40 ms with two access links on each way."""
@@ -74,22 +73,14 @@ def queue(rule: str, profiles_mbps: Mapping[str, float], scale: float, connectio
         return f"{low * scale:g}/{high * scale:g}/{most:g}"
 
     inside, total = thresholds(200, 400, 0.02), thresholds(50, 200, 0.1)
+    rio = {"in": inside, "total": total}
+    smallest = f"{int(1e6 * min(profiles_mbps.values()) / connections)}bps"
     own: dict[str, Any] = {
         RED: {"aqm": RED, "thresholds": total},
-        RI_PLUS_O: {"aqm": RI_PLUS_O, "in": inside, "total": total, "out": thresholds(25, 100, 0.1)},
-        THREE_DROP: {
-            "aqm": "rio-three",
-            "in": inside,
-            "out-in": thresholds(100, 300, 0.1),
-            "out-out": total,
-        },
-        INVERSE: {
-            "aqm": INVERSE,
-            "in": inside,
-            "total": total,
-            "r-min": f"{int(1e6 * min(profiles_mbps.values()) / connections)}bps",
-        },
-    }.get(rule, {"aqm": RIO, "in": inside, "total": total})
+        RI_PLUS_O: {"aqm": RI_PLUS_O, **rio, "out": thresholds(25, 100, 0.1)},
+        THREE_DROP: {"aqm": "rio-three", "in": inside, "out-in": thresholds(100, 300, 0.1), "out-out": total},
+        INVERSE: {"aqm": INVERSE, **rio, "r-min": smallest},
+    }.get(rule, {"aqm": RIO, **rio})
     return {**own, "limit": limit, "mean-packet": f"{PACKET}B"}
 
 
@@ -111,7 +102,7 @@ def profile(rule: str, rate_mbps: float) -> dict[str, Any]:
 
 def of_customer(rule: str, customer: str) -> dict[str, Any]:
     """The keys of a customer's flows: its profile, or its codepoint where it has a queue of its own."""
-    keys: dict[str, Any] = {"from": "isp", "to": "homes", "access": ACCESS}
+    keys: dict[str, Any] = {**ENDS, "access": ACCESS}
     if rule == WFQ:
         return {**keys, "dscp": CODEPOINTS[customer]}
     return {**keys, "profile": customer, **({"out-feedback": "0s"} if rule == NO_OUT else {})}
@@ -125,21 +116,39 @@ def network(
     **more: Any,  # noqa: ANN401 - further tables of the scenario
 ) -> dict[str, Any]:
     """One bottleneck towards homes, in one direction; 120 s, of which 30 are not counted."""
-    link = {
-        "from": "isp",
-        "to": "homes",
-        "rate": f"{rate_mbps:g}Mbps",
-        "delay": DELAY,
-        "queue": dict(discipline),
-    }
-    return {
-        "title": title,
-        "duration": "120s",
-        "warmup": "30s",
-        "links": {LINK: link},
-        "flows": flows,
-        **more,
-    }
+    link = {**ENDS, "rate": f"{rate_mbps:g}Mbps", "delay": DELAY, "queue": dict(discipline)}
+    times = {"duration": "120s", "warmup": "30s"}
+    return {"title": title, **times, "links": {LINK: link}, "flows": flows, **more}
+
+
+def web_and_video(web: int, video: int, prefix: str = "", **keys: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - keys of flows
+    """The entries of so many users of each, whose names begin with a prefix."""
+    return [
+        {
+            "name": f"{prefix}{model}",
+            "count": count,
+            "application": {"model": model, **more},
+            "transport": TCP,
+            **keys,
+        }
+        for model, count, more in (("web", web, {"scale": 10.0}), ("video", video, {}))
+    ]
+
+
+def network_of_customers(
+    title: str,
+    rule: str,
+    flows: list[dict[str, Any]],
+    *,
+    rate_mbps: float,
+    profiles_mbps: Mapping[str, float],
+    scale: float,
+    connections: int,
+) -> dict[str, Any]:
+    """The `network` of customers with profiles under one rule; see `queue`."""
+    shared = {name: profile(rule, rate) for name, rate in profiles_mbps.items()}
+    discipline = queue(rule, profiles_mbps, scale, connections)
+    return network(title, rate_mbps, discipline, flows, **({} if rule == WFQ else {"profiles": shared}))
 
 
 # ---------------------------------------------------------------- measures
@@ -206,3 +215,27 @@ def call_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
 def rate_mbps(run: Run, *groups: str) -> float:
     """What the flows of these groups get together."""
     return run.carried_bps(*groups) / 1e6
+
+
+def bottleneck_samples(factors: Factors, run: Run) -> Iterator[Sample]:
+    """Waits, losses, marks and use of the bottleneck."""
+    yield from link_samples(factors, run, LINK)
+    yield Sample(factors, "utilization", "fraction", float(run.link(LINK)["utilization"]))
+
+
+# ---------------------------------------------------------------- tables
+
+OF_USERS = (
+    ("Median time of a page, ms", "page_p50", 0),
+    ("Mean time of a page, ms", "page_mean", 0),
+    ("95th percentile of the time of a page, ms", "page_p95", 0),
+    ("Pages unfinished at the end, %", "unfinished", 1),
+    ("Quality of video, Mbit/s", "quality", 2),
+    ("Stalls, seconds in an hour of video", "stalled", 1),
+)
+WAITS = (
+    ("Median of the wait, ms", "wait_p50", 1),
+    ("99th percentile of the wait, ms", "wait_p99", 1),
+    ("Packets dropped, %", "loss", 2),
+)
+USE = ("Use of the link", "utilization", 3)

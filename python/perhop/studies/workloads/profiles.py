@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-from perhop.show.declared import Axis, Plot, Table
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors, Plot, tables
 from perhop.statistics.judging import above, at_least, at_most, below
 from perhop.studies.evidence import Sample
-from perhop.studies.judges import bounded, compared, together
+from perhop.studies.judges import Judge, Side, bounded, compared, together
 from perhop.studies.sampling import MBPS
-from perhop.studies.today.common import link_samples
-from perhop.studies.workloads.common import (
-    BASIC,
-    CUSTOMERS,
-    DROP_TAIL,
-    FQ_CODEL,
-    GOLD,
-    LINK,
-    NO_OUT,
-    READ_COLORS,
-    READ_NOTHING,
-    RED,
-    RI_PLUS_O,
-    RIO,
-    RULE_NAMES,
-    RUNS,
-    SOURCE,
-    TCP,
-    THIS,
-    THREE_DROP,
-    WFQ,
-    network,
-    of_customer,
-    of_users,
-    page_samples,
-    profile,
-    queue,
-    rate_mbps,
-    video_samples,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.studies.judges import Judge, Side
+from perhop.studies.workloads import common
+from perhop.studies.workloads.common import BASIC, CUSTOMERS, GOLD, READ_COLORS, RED, RIO, RULE_NAMES
 
 RULES = Axis("rule", "Rule", RULE_NAMES)
 USERS, GREEDY = "users", "greedy"
@@ -62,21 +30,19 @@ def build(factors: Factors) -> Mapping[str, Any]:
     rule, traffic = str(factors["rule"]), str(factors["traffic"])
     flows: list[dict[str, Any]] = []
     for name in PROFILES_MBPS:
-        keys = {"transport": TCP, **of_customer(rule, name)}
+        keys = common.of_customer(rule, name)
         if traffic == GREEDY:
-            flows.append({"name": name, "count": GREEDY_FLOWS, **keys})
-            continue
-        web, video = {"model": "web", "scale": 10.0}, {"model": "video"}
-        flows.append({"name": f"{name} web", "count": WEB_USERS, "application": web, **keys})
-        flows.append({"name": f"{name} video", "count": VIDEO_USERS, "application": video, **keys})
-    flows_of_customer = GREEDY_FLOWS if traffic == GREEDY else WEB_USERS * CONNECTIONS + VIDEO_USERS
-    shared = {name: profile(rule, rate) for name, rate in PROFILES_MBPS.items()}
-    return network(
+            flows.append({"name": name, "count": GREEDY_FLOWS, "transport": common.TCP, **keys})
+        else:
+            flows += common.web_and_video(WEB_USERS, VIDEO_USERS, f"{name} ", **keys)
+    return common.network_of_customers(
         "Two customers with profiles",
-        CAPACITY_MBPS,
-        queue(rule, PROFILES_MBPS, 1.0, flows_of_customer),
+        rule,
         flows,
-        **({} if rule == WFQ else {"profiles": shared}),
+        rate_mbps=CAPACITY_MBPS,
+        profiles_mbps=PROFILES_MBPS,
+        scale=1.0,
+        connections=GREEDY_FLOWS if traffic == GREEDY else WEB_USERS * CONNECTIONS + VIDEO_USERS,
     )
 
 
@@ -87,24 +53,24 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     for name, contracted in PROFILES_MBPS.items():
         key = {**factors, "customer": name}
         groups = (name,) if greedy else (f"{name} web", f"{name} video")
-        rates[name] = rate_mbps(run, *groups)
+        rates[name] = common.rate_mbps(run, *groups)
         yield Sample(key, "rate", MBPS, rates[name])
         yield Sample(key, "over_profile", "of the profile", rates[name] / contracted)
         if not greedy:
-            yield from page_samples(key, run, f"{name} web")
-            yield from video_samples(key, run, f"{name} video")
+            yield from common.page_samples(key, run, f"{name} web")
+            yield from common.video_samples(key, run, f"{name} video")
     yield Sample(factors, "rate_ratio", "gold/basic", rates[GOLD] / rates[BASIC])
     if not greedy:
-        pages = [of_users(run, f"{name} web") for name in (GOLD, BASIC)]
-        videos = [of_users(run, f"{name} video") for name in (GOLD, BASIC)]
+        pages, videos = (
+            [common.of_users(run, f"{name} {model}") for name in (GOLD, BASIC)] for model in ("web", "video")
+        )
         if all("page_p50_s" in one for one in pages):
             ratio = pages[1]["page_p50_s"] / pages[0]["page_p50_s"]
             yield Sample(factors, "page_ratio", "basic/gold", ratio)
         if all("quality_bps" in one for one in videos):
             ratio = videos[0]["quality_bps"] / videos[1]["quality_bps"]
             yield Sample(factors, "quality_ratio", "gold/basic", ratio)
-    yield from link_samples(factors, run, LINK)
-    yield Sample(factors, "utilization", "fraction", float(run.link(LINK)["utilization"]))
+    yield from common.bottleneck_samples(factors, run)
 
 
 def at(rule: str, traffic: str = USERS, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - factors
@@ -133,50 +99,26 @@ def rules_compared(
     return compared(metric, named, side, factor=factor)
 
 
-BY_CUSTOMER = (
-    ("rate", "Rate of a customer, Mbit/s", 1),
-    ("over_profile", "Rate of a customer over its profile", 2),
-)
-BY_USERS = (
-    ("page_p50", "Median time of a page, ms", 0),
-    ("page_mean", "Mean time of a page, ms", 0),
-    ("page_p95", "95th percentile of the time of a page, ms", 0),
-    ("unfinished", "Pages unfinished at the end, %", 1),
-    ("quality", "Quality of video, Mbit/s", 2),
-    ("stalled", "Stalls, seconds in an hour of video", 1),
-)
-OF_LINK = (
-    ("wait_p50", "Median of the wait, ms", 1),
-    ("wait_p99", "99th percentile of the wait, ms", 1),
-    ("loss", "Packets dropped, %", 2),
-    ("in_loss", "IN packets dropped, %", 3),
-    ("utilization", "Use of the link", 3),
-)
+def profiles_kept(traffic: str) -> Judge:
+    """Judge whether each customer has its profile's rate under the rules that read colors."""
+    kept = (places(READ_COLORS, traffic, customer=name) for name in PROFILES_MBPS)
+    return together(*(bounded("over_profile", one, at_least, KEPT) for one in kept))
 
-WORKLOADS_PROFILES = THIS.study(
+
+WORKLOADS_PROFILES = common.THIS.study(
     "profiles",
     title="Two customers with profiles: pages and video, or greedy flows",
-    source=f"{SOURCE}: profiles of customers",
+    source=f"{common.SOURCE}: profiles of customers",
     summary="100 web and 15 video users of two customers (60 and 20 Mbit/s) on 100 Mbit/s, nine rules",
     cells=[at(rule, traffic) for traffic in TRAFFIC.names for rule in RULE_NAMES],
     scenario=build,
     samples=samples,
     judges={
-        "greedy-keep-their-profiles": together(
-            *(
-                bounded("over_profile", places(READ_COLORS, GREEDY, customer=name), at_least, KEPT)
-                for name in PROFILES_MBPS
-            )
-        ),
-        "users-keep-their-profiles": together(
-            *(
-                bounded("over_profile", places(READ_COLORS, customer=name), at_least, KEPT)
-                for name in PROFILES_MBPS
-            )
-        ),
+        "greedy-keep-their-profiles": profiles_kept(GREEDY),
+        "users-keep-their-profiles": profiles_kept(USERS),
         "colorless-treat-both-alike": together(
-            bounded("quality_ratio", places(READ_NOTHING), at_most, 1.1),
-            bounded("quality_ratio", places(READ_NOTHING), at_least, 0.9),
+            bounded("quality_ratio", places(common.READ_NOTHING), at_most, 1.1),
+            bounded("quality_ratio", places(common.READ_NOTHING), at_least, 0.9),
         ),
         "rates-differ-less-for-users": compared(
             "rate_ratio",
@@ -191,84 +133,66 @@ WORKLOADS_PROFILES = THIS.study(
             second_metric="quality_ratio",
         ),
         "basic-pages-pay": rules_compared("page_p50", [(RIO, RED)], above, customer=BASIC),
-        "gold-pages-gain": rules_compared("page_p50", [(RIO, DROP_TAIL), (RIO, RED)], below, customer=GOLD),
+        "gold-pages-gain": rules_compared(
+            "page_p50", [(RIO, common.DROP_TAIL), (RIO, RED)], below, customer=GOLD
+        ),
         "fq-codel-pages-beat-gold": compared(
             "page_p50",
             {
                 f"{customer} under FQ-CoDel beside gold under RIO": (
-                    at(FQ_CODEL, customer=customer),
+                    at(common.FQ_CODEL, customer=customer),
                     at(RIO, customer=GOLD),
                 )
                 for customer in PROFILES_MBPS
             },
             below,
         ),
-        "ri-plus-o-shortens-pages": rules_compared("page_p50", [(RI_PLUS_O, RIO)], below, customer=GOLD),
+        "ri-plus-o-shortens-pages": rules_compared(
+            "page_p50", [(common.RI_PLUS_O, RIO)], below, customer=GOLD
+        ),
         "gold-video-does-not-stall": bounded(
-            "stalled", places((*READ_COLORS, WFQ), customer=GOLD), at_most, 1.0
+            "stalled", places((*READ_COLORS, common.WFQ), customer=GOLD), at_most, 1.0
         ),
         "wfq-gives-gold-most-video": rules_compared(
-            "quality", [(WFQ, rule) for rule in READ_COLORS], above, customer=GOLD
+            "quality", [(common.WFQ, rule) for rule in READ_COLORS], above, customer=GOLD
         ),
         "three-drop-is-rio": together(
-            rules_compared("rate", [(THREE_DROP, RIO)], above, factor=0.97, customer=GOLD),
-            rules_compared("rate", [(THREE_DROP, RIO)], below, factor=1.03, customer=GOLD),
+            rules_compared("rate", [(common.THREE_DROP, RIO)], above, factor=0.97, customer=GOLD),
+            rules_compared("rate", [(common.THREE_DROP, RIO)], below, factor=1.03, customer=GOLD),
         ),
         "no-out-loses-least": rules_compared(
-            "loss", [(NO_OUT, rule) for rule in READ_COLORS if rule != NO_OUT], below
+            "loss", [(common.NO_OUT, rule) for rule in READ_COLORS if rule != common.NO_OUT], below
         ),
         "in-is-not-lost": bounded("in_loss", places(READ_COLORS), below, 0.1),
     },
     tables=(
         *(
-            Table(
-                f"{title}, {TRAFFIC.names[traffic]}",
-                {metric: ""},
-                RULES,
-                (CUSTOMERS,),
-                {"traffic": traffic},
-                digits,
+            replace(table, title=f"{table.title}, {name}")
+            for by_customer in (
+                ("Rate of a customer, Mbit/s", "rate", 1),
+                ("Rate of a customer over its profile", "over_profile", 2),
             )
-            for metric, title, digits in BY_CUSTOMER
-            for traffic in TRAFFIC.names
+            for traffic, name in TRAFFIC.names.items()
+            for table in tables(RULES, (CUSTOMERS,), by_customer, traffic=traffic)
         ),
-        Table("Rate of gold over that of basic", {"rate_ratio": ""}, RULES, (TRAFFIC,), digits=2),
-        *(
-            Table(title, {metric: ""}, RULES, (CUSTOMERS,), {"traffic": USERS}, digits)
-            for metric, title, digits in BY_USERS
-        ),
-        *(Table(title, {metric: ""}, RULES, (TRAFFIC,), digits=digits) for metric, title, digits in OF_LINK),
+        *tables(RULES, (TRAFFIC,), ("Rate of gold over that of basic", "rate_ratio", 2)),
+        *tables(RULES, (CUSTOMERS,), *common.OF_USERS, traffic=USERS),
+        *tables(RULES, (TRAFFIC,), *common.WAITS, ("IN packets dropped, %", "in_loss", 3), common.USE),
     ),
     plots=(
         Plot(
-            id="rates",
-            title="Rate of a customer over its profile",
-            kind="dots",
-            metric="over_profile",
-            x=RULES,
-            series=CUSTOMERS,
-            y_label="of the profile",
-            facet=TRAFFIC,
+            "rates",
+            "Rate of a customer over its profile",
+            "dots",
+            "over_profile",
+            RULES,
+            CUSTOMERS,
+            "of the profile",
+            TRAFFIC,
         ),
-        Plot(
-            id="pages",
-            title="Median time of a page",
-            kind="dots",
-            metric="page_p50",
-            x=RULES,
-            series=CUSTOMERS,
-            y_label="ms",
-        ),
-        Plot(
-            id="video",
-            title="Quality of video",
-            kind="dots",
-            metric="quality",
-            x=RULES,
-            series=CUSTOMERS,
-            y_label=MBPS,
-        ),
+        Plot("pages", "Median time of a page", "dots", "page_p50", RULES, CUSTOMERS, "ms"),
+        Plot("video", "Quality of video", "dots", "quality", RULES, CUSTOMERS, MBPS),
     ),
     extra=True,
-    default_runs=RUNS,
+    default_runs=common.RUNS,
 )

@@ -3,52 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
+from perhop.measures.durations import Durations
 from perhop.measures.finite_flows import SIZES, FiniteFlows
-from perhop.show.declared import Axis, Plot, Table
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors, Plot, tables
 from perhop.statistics.judging import above, at_most, below
 from perhop.studies.evidence import Sample
-from perhop.studies.judges import bounded, compared, together
+from perhop.studies.judges import Judge, bounded, compared, together
 from perhop.studies.sampling import MBPS, times
-from perhop.studies.today.common import link_samples
-from perhop.studies.workloads.common import (
-    BASIC,
-    CUSTOMERS,
-    DROP_TAIL,
-    FQ_CODEL,
-    GOLD,
-    LINK,
-    NO_OUT,
-    READ_COLORS,
-    READ_NOTHING,
-    RED,
-    RI_PLUS_O,
-    RIO,
-    RULE_NAMES,
-    RUNS,
-    SOURCE,
-    TCP,
-    THIS,
-    WFQ,
-    network,
-    of_customer,
-    profile,
-    queue,
-    rate_mbps,
-)
+from perhop.studies.workloads import common
+from perhop.studies.workloads.common import BASIC, CUSTOMERS, DROP_TAIL, GOLD, READ_NOTHING, RULE_NAMES
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perhop.measures.durations import Durations
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-
-SHORT_RULES = {rule: name for rule, name in RULE_NAMES.items() if rule != NO_OUT}
-COLORED = tuple(rule for rule in READ_COLORS if rule != NO_OUT)
+SHORT_RULES = {rule: name for rule, name in RULE_NAMES.items() if rule != common.NO_OUT}
+COLORED = tuple(rule for rule in common.READ_COLORS if rule != common.NO_OUT)
 RULES = Axis("rule", "Rule", SHORT_RULES)
 SHORT, MEDIUM = "short", "medium"
 SIZE_AXIS = Axis("size", "Transfers", {SHORT: "up to 100 kB", MEDIUM: "100 kB to 10 MB"})
@@ -68,17 +40,18 @@ def build(factors: Factors) -> Mapping[str, Any]:
     rule = str(factors["rule"])
     flows: list[dict[str, Any]] = []
     for name in PROFILES_MBPS:
-        keys = {"transport": TCP, **of_customer(rule, name)}
+        keys = {"transport": common.TCP, **common.of_customer(rule, name)}
         flows.append({"name": f"{name} greedy", "count": GREEDY_FLOWS, **keys})
         sizes = {"cdf": "web-search", "scale": 0.1}
         flows.append({"name": f"{name} transfers", "arrivals": {"load": LOAD}, "sizes": sizes, **keys})
-    shared = {name: profile(rule, rate) for name, rate in PROFILES_MBPS.items()}
-    return network(
+    return common.network_of_customers(
         "Short transfers beside greedy flows",
-        CAPACITY_MBPS,
-        queue(rule, PROFILES_MBPS, 0.4, INVERSE_FLOWS),
+        rule,
         flows,
-        **({} if rule == WFQ else {"profiles": shared}),
+        rate_mbps=CAPACITY_MBPS,
+        profiles_mbps=PROFILES_MBPS,
+        scale=0.4,
+        connections=INVERSE_FLOWS,
     )
 
 
@@ -91,7 +64,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     slowdowns: dict[tuple[str, str], Durations] = {}
     for name in PROFILES_MBPS:
         key = {**factors, "customer": name}
-        greedy[name] = rate_mbps(run, f"{name} greedy")
+        greedy[name] = common.rate_mbps(run, f"{name} greedy")
         yield Sample(key, "greedy_rate", MBPS, greedy[name])
         flows = FiniteFlows.of(begun[f"{name} transfers"], run.raw["warmup_s"])
         for size in SIZE_AXIS.names:
@@ -106,8 +79,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         ratio = math.nan if gold.is_cut_off else basic.mean / gold.mean
         at_least = basic.is_cut_off
         yield Sample({**factors, "size": size}, "slowdown_ratio", "basic/gold", ratio, at_least=at_least)
-    yield from link_samples(factors, run, LINK)
-    yield Sample(factors, "utilization", "fraction", float(run.link(LINK)["utilization"]))
+    yield from common.bottleneck_samples(factors, run)
 
 
 def at(rule: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - factors
@@ -120,10 +92,19 @@ def places(rules: tuple[str, ...], **more: Any) -> dict[str, Any]:  # noqa: ANN4
     return {RULE_NAMES[rule]: at(rule, **more) for rule in rules}
 
 
-WORKLOADS_SHORT = THIS.study(
+def slowdowns_below(pairs: Mapping[str, tuple[tuple[str, str], tuple[str, str]]]) -> Judge:
+    """Judge whether short transfers slow down less under the first (rule, customer) of each pair."""
+
+    def of(rule: str, customer: str) -> dict[str, Any]:
+        return at(rule, customer=customer, size=SHORT)
+
+    return compared("slowdown", {name: (of(*a), of(*b)) for name, (a, b) in pairs.items()}, below)
+
+
+WORKLOADS_SHORT = common.THIS.study(
     "short",
     title="Short transfers beside greedy flows",
-    source=f"{SOURCE}: transfers that come and go",
+    source=f"{common.SOURCE}: transfers that come and go",
     summary="two customers (12 and 4 Mbit/s) with greedy flows and short transfers on 20 Mbit/s, eight rules",
     cells=[at(rule) for rule in SHORT_RULES],
     scenario=build,
@@ -151,87 +132,66 @@ WORKLOADS_SHORT = THIS.study(
             bounded("slowdown_ratio", places(READ_NOTHING, size=SHORT), at_most, 1.15),
             bounded("greedy_ratio", places(READ_NOTHING), at_most, 1.15),
         ),
-        "fq-codel-serves-short-best": compared(
-            "slowdown",
+        "fq-codel-serves-short-best": slowdowns_below(
             {
                 f"{customer} under FQ-CoDel beside gold under {RULE_NAMES[rule]}": (
-                    at(FQ_CODEL, customer=customer, size=SHORT),
-                    at(rule, customer=GOLD, size=SHORT),
+                    (common.FQ_CODEL, customer),
+                    (rule, GOLD),
                 )
                 for customer in PROFILES_MBPS
-                for rule in (*COLORED, DROP_TAIL, RED)
-            },
-            below,
+                for rule in (*COLORED, DROP_TAIL, common.RED)
+            }
         ),
-        "ri-plus-o-shortens-transfers": compared(
-            "slowdown",
+        "ri-plus-o-shortens-transfers": slowdowns_below(
             {
-                f"{customer}: RI+O beside RIO": (
-                    at(RI_PLUS_O, customer=customer, size=SHORT),
-                    at(RIO, customer=customer, size=SHORT),
-                )
+                f"{customer}: RI+O beside RIO": ((common.RI_PLUS_O, customer), (common.RIO, customer))
                 for customer in PROFILES_MBPS
-            },
-            below,
+            }
         ),
-        "basic-short-beat-drop-tail": compared(
-            "slowdown",
+        "basic-short-beat-drop-tail": slowdowns_below(
             {
-                f"basic under {RULE_NAMES[rule]} beside drop-tail": (
-                    at(rule, customer=BASIC, size=SHORT),
-                    at(DROP_TAIL, customer=BASIC, size=SHORT),
-                )
+                f"basic under {RULE_NAMES[rule]} beside drop-tail": ((rule, BASIC), (DROP_TAIL, BASIC))
                 for rule in COLORED
-            },
-            below,
+            }
         ),
     },
     tables=(
-        Table("Rate of four greedy flows, Mbit/s", {"greedy_rate": ""}, RULES, (CUSTOMERS,), digits=2),
-        Table("Rate of gold's greedy flows over that of basic's", {"greedy_ratio": ""}, RULES, digits=2),
-        Table(
-            "Mean slowdown of basic's transfers over that of gold's",
-            {"slowdown_ratio": ""},
+        *tables(RULES, (CUSTOMERS,), ("Rate of four greedy flows, Mbit/s", "greedy_rate", 2)),
+        *tables(RULES, (), ("Rate of gold's greedy flows over that of basic's", "greedy_ratio", 2)),
+        *tables(
             RULES,
             (SIZE_AXIS,),
-            digits=2,
+            ("Mean slowdown of basic's transfers over that of gold's", "slowdown_ratio", 2),
         ),
-        *(
-            Table(f"{title} of transfers {name}", {metric: ""}, RULES, (CUSTOMERS,), {"size": size}, 2)
-            for metric, title in (
-                ("slowdown", "Mean slowdown"),
-                ("slowdown_p50", "Median slowdown"),
-                ("slowdown_p95", "95th percentile of the slowdown"),
-            )
-            for size, name in SIZE_AXIS.names.items()
+        *tables(
+            RULES,
+            (CUSTOMERS,),
+            *(
+                (f"{title} of transfers {name}", metric, 2, {"size": size})
+                for metric, title in (
+                    ("slowdown", "Mean slowdown"),
+                    ("slowdown_p50", "Median slowdown"),
+                    ("slowdown_p95", "95th percentile of the slowdown"),
+                )
+                for size, name in SIZE_AXIS.names.items()
+            ),
+            ("Transfers unfinished at the end, %", "unfinished", 2),
         ),
-        Table("Transfers unfinished at the end, %", {"unfinished": ""}, RULES, (CUSTOMERS,), digits=2),
-        Table("Median of the wait, ms", {"wait_p50": ""}, RULES, digits=1),
-        Table("99th percentile of the wait, ms", {"wait_p99": ""}, RULES, digits=1),
-        Table("Packets dropped, %", {"loss": ""}, RULES, digits=2),
-        Table("Use of the link", {"utilization": ""}, RULES, digits=3),
+        *tables(RULES, (), *common.WAITS, common.USE),
     ),
     plots=(
         Plot(
-            id="slowdowns",
-            title="Mean slowdown of transfers",
-            kind="dots",
-            metric="slowdown",
-            x=RULES,
-            series=CUSTOMERS,
-            y_label="slowdown",
-            facet=SIZE_AXIS,
+            "slowdowns",
+            "Mean slowdown of transfers",
+            "dots",
+            "slowdown",
+            RULES,
+            CUSTOMERS,
+            "slowdown",
+            SIZE_AXIS,
         ),
-        Plot(
-            id="rates",
-            title="Rate of four greedy flows",
-            kind="dots",
-            metric="greedy_rate",
-            x=RULES,
-            series=CUSTOMERS,
-            y_label=MBPS,
-        ),
+        Plot("rates", "Rate of four greedy flows", "dots", "greedy_rate", RULES, CUSTOMERS, MBPS),
     ),
     extra=True,
-    default_runs=RUNS,
+    default_runs=common.RUNS,
 )
