@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -215,6 +215,20 @@ class Evidence:
                 )
             )
         return rows
+
+    def first_run(self, metric: str, keys: Iterable[Factors], shown: str, unit: str) -> Iterator[Row]:
+        """Rows of a metric in the first run, since a mean over runs would hide how it moves in time.
+
+        Args:
+            metric: The metric.
+            keys: The places; those where nothing was measured are left out.
+            shown: The rows' metric.
+            unit: The rows' unit.
+        """
+        for key in keys:
+            if self.measured(metric, key):
+                values = self.by_seed(metric, key)
+                yield Row(key, shown, unit, None, values[min(values)], None, 1)
 
     def within(self, where: Factors, published: Sequence[Published]) -> Evidence:
         """The samples that have these factors, without them, beside other published values."""

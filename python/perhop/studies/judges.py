@@ -33,8 +33,8 @@ Judges: TypeAlias = Mapping[str, Judge]
 """The judges of a claim's readings and rules, by their names; "" names its own rule."""
 Side: TypeAlias = Callable[..., Check]
 """A check of `perhop.statistics.judging` on an estimate, such as `above`, with further arguments."""
-Bound: TypeAlias = float | Mapping[Any, float] | Callable[[Any], float]
-"""A further argument of a check: one for all numbers, or one for each, looked up or made from its name."""
+Bound: TypeAlias = "float | Mapping[Any, float] | Callable[[Any], float] | MeasuredBound"
+"""A further argument of a check: one for all numbers, or one for each by its name."""
 FEW = 8
 """Up to so many numbers are listed by `few`; of more, the lowest and the highest."""
 
@@ -171,6 +171,13 @@ class Numbers:
         """These numbers and others after them, which read as these do."""
         return replace(self, find=lambda evidence: {**self.find(evidence), **other.find(evidence)})
 
+    def bound(self, made: Callable[[Estimate], float] = lambda found: found.mean) -> MeasuredBound:
+        """A bound for other numbers: the mean, or what another function makes, of the number of their name.
+
+        A single number bounds all of them.
+        """
+        return MeasuredBound(self, made)
+
     def all(self, side: Side, *bounds: Bound) -> Statement:
         """Each of them passes a check."""
         return self._stated(lambda checks: all_of(*checks), side, bounds)
@@ -187,13 +194,29 @@ class Numbers:
         self, combined: Callable[[Iterable[Check]], Check], side: Side, bounds: tuple[Bound, ...]
     ) -> Statement:
         def check(evidence: Evidence) -> tuple[Check, Mapping[Any, Check]]:
-            found = {name: side(value, *_of(name, bounds)) for name, value in self(evidence).items()}
+            limits = [bound.of(evidence) if isinstance(bound, MeasuredBound) else bound for bound in bounds]
+            found = {name: side(value, *_of(name, limits)) for name, value in self(evidence).items()}
             return combined(found.values()), found
 
         return Statement(check, self)
 
 
-def _of(name: Hashable, bounds: Iterable[Bound]) -> list[float]:
+@dataclass(frozen=True, slots=True)
+class MeasuredBound:
+    """A bound that is made of numbers of the same evidence; see `Numbers.bound`."""
+
+    numbers: Numbers
+    made: Callable[[Estimate], float]
+
+    def of(self, evidence: Evidence) -> float | Mapping[Any, float]:
+        """The bound of each name, or the only one."""
+        found = {name: self.made(value) for name, value in self.numbers(evidence).items()}
+        return found if len(found) > 1 else next(iter(found.values()))
+
+
+def _of(
+    name: Hashable, bounds: Iterable[float | Mapping[Any, float] | Callable[[Any], float]]
+) -> list[float]:
     return [
         bound[name] if isinstance(bound, Mapping) else bound(name) if callable(bound) else bound
         for bound in bounds
@@ -443,3 +466,13 @@ def together(*judges: Judge) -> Judge:
 def readings_together(judges: Judges) -> Judge:
     """The judge of a rule that reads a sentence in several ways: what all of them say."""
     return lambda evidence: by_readings({name: judged(evidence) for name, judged in judges.items()})
+
+
+def variants(judge: Callable[[float], Judge], bounds: Mapping[str, float]) -> Judges:
+    """The judges of rules that differ in one number alone.
+
+    Args:
+        judge: Makes a judge of the number.
+        bounds: The number of each rule by the rule's name.
+    """
+    return {name: judge(bound) for name, bound in bounds.items()}

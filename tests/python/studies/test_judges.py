@@ -38,6 +38,7 @@ from perhop.studies.judges import (
     show,
     stated,
     together,
+    variants,
 )
 
 if TYPE_CHECKING:
@@ -241,3 +242,16 @@ def test_what_fails_and_what_is_open_is_named() -> None:
     checks = {"a": Check(holds=False), "b": Check(None), "c": Check(holds=True), "d": Check(holds=False)}
     assert failing(checks) == "against: a, d; open: b"
     assert failing({}, "against it") == "against it: none; open: none"
+
+
+def test_a_bound_is_made_of_numbers_of_the_same_evidence() -> None:
+    found = levels("rate", PLACES)
+    said = found.only("first").all(above, found.only("second").bound(lambda one: 2 * one.high)).said("{:.1}")
+    assert said(FOUND).holds is True
+    own = found.all(at_least, found.bound()).said("{failing}")
+    assert own(FOUND).evidence == "against: none; open: first, second, third"
+
+
+def test_variants_of_a_rule_differ_in_a_number() -> None:
+    rules = variants(lambda most: level("rate", B).all(below, most).said("{}"), {"": 3.0, "strict": 1.5})
+    assert {name: judged(FOUND).holds for name, judged in rules.items()} == {"": True, "strict": False}
