@@ -20,6 +20,7 @@ from perhop.studies.hurley import map as mapped
 from perhop.studies.hurley import service as beyond
 from perhop.studies.hurley.common import ABE, BLUE, DSD, FLAT, GREEN, LINK, RAP, SETTING, SQRT, TFRC
 from perhop.studies.reproduction import Counts, execute, plan
+from perhop.studies.sampling import mean_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -307,7 +308,7 @@ def test_shorter_than_blue_takes_all_quantiles(p99: float, holds: bool) -> None:
         for service, value in ((GREEN, low), (BLUE, 5.0))
         for seed in (1, 2, 3)
     ]
-    assert delay.shorter_than_blue()(Evidence(samples, [])).holds is holds
+    assert delay.quantiles_below((ABE, GREEN), (ABE, BLUE), "green − blue")(Evidence(samples, [])).holds is holds
 
 
 def test_each_source_is_measured_by_what_it_wants(run: Run) -> None:
@@ -316,7 +317,7 @@ def test_each_source_is_measured_by_what_it_wants(run: Run) -> None:
     jitter = [s.value for s in found if s.metric == "source_jitter"]
     assert {s.factors["service"] for s in found if s.metric == "source_rate"} == {BLUE}
     assert [len(rates), len(jitter)] == [10, 10]
-    assert np.mean(rates) == pytest.approx(common.throughput(run, BLUE))
+    assert np.mean(rates) == pytest.approx(mean_mbps(run, BLUE))
     assert np.mean(jitter) == pytest.approx(common.mean_ms(run, GREEN, "jitter_s"))
 
 
@@ -515,7 +516,7 @@ def test_the_time_of_a_transfer(run: Run) -> None:
     taken = common.transfer_s(run, BLUE, 1000)
     assert taken is not None
     # Ten blue flows share what they receive: the mean rate gives about the same time.
-    rate = 1e6 * common.throughput(run, BLUE) / 8000
+    rate = 1e6 * mean_mbps(run, BLUE) / 8000
     assert taken == pytest.approx(1000 / rate, rel=0.1)
     assert common.transfer_s(run, BLUE, 1e9) is None
 

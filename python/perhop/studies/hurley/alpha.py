@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from perhop.show.declared import Axis, Plot, Reference, Row, Table
-from perhop.statistics.judging import above, all_of, below, judge, near
-from perhop.studies.evidence import Sample
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors, Plot, Reference, Row, Table
+from perhop.statistics.judging import Judgement, above, all_of, below, judge, near
+from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.hurley.common import ABE, BETA, LINK, RAP, RUNS, SETTING, THIS, TITLE, traffic
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.evidence import Evidence
+from perhop.studies.judges import Numbers, levels
 
 FLOWS = 10
 TARGET = BETA**2
@@ -45,9 +39,7 @@ class Law:
     gain: float
 
 
-DIRECT = "direct"
-SMOOTHED = "smoothed"
-INTEGRAL = "integral"
+DIRECT, SMOOTHED, INTEGRAL = "direct", "smoothed", "integral"
 LAWS = {
     DIRECT: Law("published, interval by interval", "published", 1.0),
     SMOOTHED: Law("published, smoothed", "published", 0.1),
@@ -106,16 +98,10 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
 
 
 def one_run(evidence: Evidence) -> Iterator[Row]:
-    """Alpha and alpha_m in time in the first run: a mean over runs would hide how they swing."""
+    """Alpha and alpha_m in time in the first run."""
     for metric in ("alpha_at", "alpha_m_at"):
-        for law, at in itertools.product(LAWS, range(1, 201)):
-            key: Factors = {**cell(law), "time_s": float(at)}
-            try:
-                values = evidence.by_seed(metric, key)
-            except KeyError:
-                continue
-            first = min(values)
-            yield Row(key, metric.removesuffix("_at") + "_one_run", "", None, values[first], None, 1)
+        keys = [{**cell(law), "time_s": float(at)} for law, at in itertools.product(LAWS, range(1, 201))]
+        yield from evidence.first_run(metric, keys, metric.removesuffix("_at") + "_one_run", "")
 
 
 def cell(law: str, rate_mbps: float = SETTING.rate_mbps) -> dict[str, Any]:
@@ -123,14 +109,9 @@ def cell(law: str, rate_mbps: float = SETTING.rate_mbps) -> dict[str, Any]:
     return {"law": law, "rate_mbps": rate_mbps}
 
 
-def alternates(evidence: Evidence) -> Judgement:
-    """The direct iteration swings from one interval to the next, the smoothed one does not."""
-    found = {law: evidence.estimate("swing", cell(law)) for law in LAWS}
-    text = ", ".join(f"{LAWS[law].name} {e.text(2)}" for law, e in found.items())
-    return judge(
-        all_of(below(found[DIRECT], -0.25), above(found[SMOOTHED]), above(found[INTEGRAL])),
-        f"Correlation of log alpha with the next second's: {text}.",
-    )
+def by_law(metric: str, laws: Iterable[str] = LAWS, rate_mbps: float = SETTING.rate_mbps) -> Numbers:
+    """A number under each of these laws."""
+    return levels(metric, {LAWS[law].name: cell(law, rate_mbps) for law in laws})
 
 
 def rests_at_root(evidence: Evidence) -> Judgement:
@@ -145,29 +126,12 @@ def rests_at_root(evidence: Evidence) -> Judgement:
     return judge(all_of(*checks), f"{'; '.join(parts)}.")
 
 
-def integral_converges(evidence: Evidence) -> Judgement:
-    """The integral law's alpha_m is at alpha_t on the paper's link."""
-    found = {law: evidence.estimate("alpha_m_seen", cell(law)) for law in (SMOOTHED, INTEGRAL)}
-    text = ", ".join(f"{LAWS[law].name} {e.text(2)}" for law, e in found.items())
-    return judge(
-        near(found[INTEGRAL], TARGET, 0.02 * TARGET),
-        f"alpha_m from {SETTLED_S:g} s on (alpha_t {TARGET:g}): {text}.",
-    )
-
-
-def integral_winds_up(evidence: Evidence) -> Judgement:
-    """Where green is cut off, the integral law drives alpha up without end, the published one does not."""
-    found = {law: evidence.estimate("alpha", cell(law, 1.0)) for law in (SMOOTHED, INTEGRAL)}
-    text = ", ".join(f"{LAWS[law].name} {e.text(1)}" for law, e in found.items())
-    return judge(above(found[INTEGRAL], 2 * found[SMOOTHED].high), f"alpha on 1 Mbit/s: {text}.")
-
-
-def _plot(metric: str, title: str, name: str, y_label: str) -> Plot:
+def _plot(name: str, title: str, y_label: str) -> Plot:
     return Plot(
-        id=metric.replace("_", "-"),
+        id=f"{name.replace('_', '-')}-one-run",
         title=title,
         kind="lines",
-        metric=metric,
+        metric=f"{name}_one_run",
         x=Axis("time_s", "Time, s"),
         series=Axis("law", "Law", dict.fromkeys(LAWS, name)),
         y_label=y_label,
@@ -186,10 +150,19 @@ ALPHA = THIS.study(
     scenario=build,
     samples=samples,
     judges={
-        "direct-alternates": alternates,
+        "direct-alternates": (
+            by_law("swing", [DIRECT]).all(below, -0.25) & by_law("swing", [SMOOTHED, INTEGRAL]).all(above)
+        ).said("Correlation of log alpha with the next second's: {all:.2}.", all=by_law("swing")),
         "smoothed-rests-at-root": rests_at_root,
-        "integral-converges": integral_converges,
-        "integral-winds-up": integral_winds_up,
+        "integral-converges": by_law("alpha_m_seen", [INTEGRAL])
+        .all(near, TARGET, 0.02 * TARGET)
+        .said(
+            f"alpha_m from {SETTLED_S:g} s on (alpha_t {TARGET:g}): {{both:.2}}.",
+            both=by_law("alpha_m_seen", [SMOOTHED, INTEGRAL]),
+        ),
+        "integral-winds-up": by_law("alpha", [INTEGRAL], SLOW_MBPS)
+        .all(above, by_law("alpha", [SMOOTHED], SLOW_MBPS).bound(lambda found: 2 * found.high))
+        .said("alpha on 1 Mbit/s: {both:.1}.", both=by_law("alpha", [SMOOTHED, INTEGRAL], SLOW_MBPS)),
     },
     tables=(
         Table(
@@ -215,13 +188,8 @@ ALPHA = THIS.study(
         ),
     ),
     plots=(
-        _plot("alpha_one_run", "alpha in one run", "alpha", "alpha"),
-        _plot(
-            "alpha_m_one_run",
-            "alpha_m as the router sees it, in one run",
-            "alpha_m",
-            "green over blue losses",
-        ),
+        _plot("alpha", "alpha in one run", "alpha"),
+        _plot("alpha_m", "alpha_m as the router sees it, in one run", "green over blue losses"),
     ),
     summaries=one_run,
     extra=True,

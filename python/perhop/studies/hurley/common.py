@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perhop.measures.fairness import histogram_cdf
-from perhop.show.declared import Axis
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors
 from perhop.studies import sampling
 from perhop.studies.evidence import Sample
-from perhop.studies.judges import differences, levels
+from perhop.studies.judges import Numbers, differences, levels
 from perhop.studies.paper import Paper
-from perhop.studies.sampling import MBPS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.studies.judges import Numbers
+from perhop.studies.sampling import MBPS, mean_mbps
 
 THIS = Paper(__package__)
 TITLE = 'Hurley and Le Boudec, "A proposal for an Asymmetric Best-Effort service"'
@@ -98,81 +94,45 @@ class Setting:
 
     def queue(self, scheme: str) -> dict[str, Any]:
         """The bottleneck's queue."""
-        red = {
-            "thresholds": self.thresholds,
-            "limit": self.room,
-            "weight": self.weight,
-            "wait": False,
-            "mean-packet": "1000B",
-        }
+        red = {"thresholds": self.thresholds, "limit": self.room, "weight": self.weight}
+        red |= {"wait": False, "mean-packet": "1000B"}
         if scheme == FLAT:
             # Equal offsets make EDF the FIFO of flat best effort, with separate books for the two services.
             return {"scheduler": "edf", "blue": "0s", "green": "0s", "rule": {"aqm": "red", **red}}
         if scheme == DSD:
-            bound = f"{self.green_bound_ms:g}ms"
-            base_rtt = f"{self.rtt_ms:g}ms"
-            control = {"control": "1s", "base-rtt": base_rtt}
-            return {"scheduler": "dsd", "bound": bound, **control, "rule": {"aqm": "red", **red}}
-        rule = {
-            "aqm": "abe",
-            **red,
-            "target": self.beta**2 if self.target is None else self.target,
-            "law": self.law,
-            "gain": self.gain,
-        }
-        if self.spread:
-            rule["alpha-on"] = self.alpha_on
-        else:
-            rule["spread"] = False
+            times = {"bound": f"{self.green_bound_ms:g}ms", "control": "1s", "base-rtt": f"{self.rtt_ms:g}ms"}
+            return {"scheduler": "dsd", **times, "rule": {"aqm": "red", **red}}
+        target = self.beta**2 if self.target is None else self.target
+        rule = {"aqm": "abe", **red, "target": target, "law": self.law, "gain": self.gain}
+        rule |= {"alpha-on": self.alpha_on} if self.spread else {"spread": False}
         if self.green_limit is not None:
             rule["green-limit"] = f"{self.green_limit}p"
         return {"scheduler": "edf", "blue": self.deadline, "rule": rule}
 
     def scenario(self, title: str, scheme: str, blue: int, green: int, form: str) -> dict[str, Any]:
         """The dumbbell with this many flows of each service, for 200 s, of which 10 are not counted."""
-        entries = []
-        if blue:
-            entries.append(self.entry(BLUE, blue, BLUE_TRANSPORT))
-        if green:
-            entries.append(self.entry(GREEN, green, GREEN_TRANSPORTS[form]))
-        return self.network(title, scheme, entries)
+        services = ((BLUE, blue, BLUE_TRANSPORT), (GREEN, green, GREEN_TRANSPORTS[form]))
+        return self.network(title, scheme, [self.entry(*one) for one in services if one[1]])
 
     def network(self, title: str, scheme: str, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The dumbbell with these flows, for 200 s, of which 10 are not counted."""
-        return {
-            "title": title,
-            "duration": "200s",
-            "warmup": "10s",
-            "links": {
-                LINK: {
-                    "from": "r1",
-                    "to": "r2",
-                    "rate": f"{self.rate_mbps:g}Mbps",
-                    "delay": f"{self.rtt_ms / 4:g}ms",
-                    "queue": self.queue(scheme),
-                }
-            },
-            "flows": list(entries),
-            "probes": {"interval": "1s"},
-        }
+        rate, delay = f"{self.rate_mbps:g}Mbps", f"{self.rtt_ms / 4:g}ms"
+        link = {"from": "r1", "to": "r2", "rate": rate, "delay": delay, "queue": self.queue(scheme)}
+        times = {"duration": "200s", "warmup": "10s", "probes": {"interval": "1s"}}
+        return {"title": title, **times, "links": {LINK: link}, "flows": list(entries)}
 
     def entry(
-        self,
-        service: str,
-        count: int,
-        transport: Mapping[str, Any],
-        *,
-        name: str | None = None,
+        self, service: str, count: int, transport: Mapping[str, Any], *, name: str | None = None
     ) -> dict[str, Any]:
         """Return an entry of so many flows of one service."""
-        access = self.rtt_ms / 8
+        access = {"rate": "100Mbps", "delay": f"{self.rtt_ms / 8:g}ms"}
         return {
             "name": name or service,
             "count": count,
             "from": "r1",
             "to": "r2",
-            "access": {"rate": "100Mbps", "delay": f"{access:g}ms"},
-            "egress": {"rate": "100Mbps", "delay": f"{access:g}ms"},
+            "access": access,
+            "egress": access,
             "transport": dict(transport),
             "service": service,
             "start": "0s..1s",
@@ -211,11 +171,6 @@ def services(run: Run) -> list[str]:
     return [group.name for group in run.groups]
 
 
-def throughput(run: Run, service: str) -> float:
-    """Mean throughput of a service's flows after the warm-up, Mbit/s."""
-    return float(np.mean(run.of_group(service, "throughput_bps"))) / 1e6
-
-
 def mean_ms(run: Run, service: str, column: str) -> float | None:
     """Mean over a service's flows of a column in s, as ms; None where no flow has a value."""
     values = run.of_group(service, column)
@@ -235,7 +190,7 @@ def traffic(factors: Factors, run: Run) -> Iterator[Sample]:
     found = services(run)
     for service in found:
         key = {**factors, "service": service}
-        yield Sample(key, "throughput", MBPS, throughput(run, service))
+        yield Sample(key, "throughput", MBPS, mean_mbps(run, service))
         came = float(run.link_class(LINK, service)["arrived"].sum())
         yield Sample(key, "loss", "fraction", loss(run, service), came)
         rtt = mean_ms(run, service, "mean_rtt_s")
@@ -249,8 +204,8 @@ def traffic(factors: Factors, run: Run) -> Iterator[Sample]:
 
 def ratios(factors: Factors, run: Run) -> Iterator[Sample]:
     """Blue over green throughput, green over blue losses and round trips, and what follows from these."""
-    if throughput(run, GREEN) > 0:
-        yield Sample(factors, "ratio", "blue/green", throughput(run, BLUE) / throughput(run, GREEN))
+    if mean_mbps(run, GREEN) > 0:
+        yield Sample(factors, "ratio", "blue/green", mean_mbps(run, BLUE) / mean_mbps(run, GREEN))
     if loss(run, BLUE) > 0:
         losses = loss(run, GREEN) / loss(run, BLUE)
         yield Sample(factors, "alpha_m", "green/blue", losses)
@@ -302,36 +257,37 @@ def cdf(factors: Factors, run: Run, service: str, grid_ms: tuple[float, ...]) ->
             yield Sample(key, "cdf", "fraction", share, float(sum(counts)))
 
 
-def transfer_s(run: Run, service: str, packets: float) -> float | None:
-    """How long a flow takes for its first packets, mean over a service's flows; None if one never does."""
+def received(run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Times in s from 0 on, and the packets that each flow has received by then: one column a flow."""
     series = run.raw["series"]
     times = np.concatenate(([0.0], np.asarray(series["time_s"])))
-    interval = float(times[1])
-    received = np.cumsum(np.asarray(series["throughput_bps"]), axis=0) * interval / 8000.0
-    groups = [group.name for group in run.groups]
-    flows = run.flows("group") == groups.index(service)
-    started = run.flows("started_s")[flows]
+    packets = np.cumsum(np.asarray(series["throughput_bps"]), axis=0) * float(times[1]) / 8000.0
+    return times, np.vstack((np.zeros(packets.shape[1]), packets))
+
+
+def of_service(run: Run, service: str) -> NDArray[np.bool_]:
+    """Which flows are of a service."""
+    return np.asarray(run.flows("group") == services(run).index(service))
+
+
+def transfer_s(run: Run, service: str, packets: float) -> float | None:
+    """How long a flow takes for its first packets, mean over a service's flows; None if one never does."""
+    times, got = received(run)
+    flows = of_service(run, service)
     taken = []
-    for column, start in zip(received[:, flows].T, started, strict=True):
+    for column, start in zip(got[:, flows].T, run.flows("started_s")[flows], strict=True):
         if column[-1] < packets:
             return None
-        whole = np.concatenate(([0.0], column))
-        row = int(np.searchsorted(whole, packets))
-        share = (packets - whole[row - 1]) / (whole[row] - whole[row - 1])
-        taken.append(times[row - 1] + share * interval - start)
+        row = int(np.searchsorted(column, packets))
+        share = (packets - column[row - 1]) / (column[row] - column[row - 1])
+        taken.append(times[row - 1] + share * float(times[1]) - start)
     return float(np.mean(taken))
 
 
 def cumulative(factors: Factors, run: Run, times_s: tuple[float, ...]) -> Iterator[Sample]:
     """Packets that a flow of each service has received by these times, mean over the flows."""
-    series = run.raw["series"]
-    seen = np.asarray(series["time_s"])
-    interval = float(seen[0])
-    received = np.cumsum(np.asarray(series["throughput_bps"]), axis=0) * interval / 8000.0
-    groups = [group.name for group in run.groups]
-    for service in groups:
-        flows = run.flows("group") == groups.index(service)
+    times, got = received(run)
+    for service in services(run):
         for at in times_s:
-            row = int(np.searchsorted(seen, at))
-            value = float(np.mean(received[row, flows]))
+            value = float(np.mean(got[int(np.searchsorted(times, at)), of_service(run, service)]))
             yield Sample({**factors, "service": service, "time_s": at}, "received", "packets", value)

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from perhop.measures.run import Run
 from perhop.plurals import counted
-from perhop.show.declared import Axis, Plot, Table
-from perhop.statistics.judging import above, below, fact, judge
-from perhop.studies.hurley.common import (
-    ABE,
-    BLUE,
-    FLAT,
-    FORM_NAMES,
-    FORMS,
-    GREEN,
-    RAP,
-    RUNS,
-    SETTING,
-    THIS,
-    TITLE,
-    cdf,
-    changes,
-    each_source,
-    traffic,
-    waits,
-)
-from perhop.studies.judges import difference, differences, grouped, together
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.evidence import Evidence, Sample
-    from perhop.studies.judges import Judge, Numbers
+from perhop.show.declared import Axis, Factors, Plot, Table
+from perhop.statistics.judging import Judgement, above, below, fact, judge
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.hurley import common
+from perhop.studies.hurley.common import ABE, BLUE, FLAT, FORM_NAMES, FORMS, GREEN, RAP, SETTING, changes
+from perhop.studies.judges import Judge, Numbers, difference, differences, grouped, together
 
 FLOWS = 10
-UNLIMITED = "unlimited"
-EQUAL_DROPS = "equal drops"
-SCHEDULER = "scheduler"
+UNLIMITED, EQUAL_DROPS, SCHEDULER = "unlimited", "equal drops", "scheduler"
 WITHOUT: Mapping[str, Mapping[str, Any]] = {
     UNLIMITED: {"green_limit": None},
     EQUAL_DROPS: {"target": 1.0},
@@ -84,25 +60,15 @@ def build(blue: int) -> Callable[[Factors], Mapping[str, Any]]:
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """Waits of both services, their distribution for green, and what the sources got."""
-    yield from traffic(factors, run)
-    yield from waits(factors, run)
-    yield from cdf(factors, run, GREEN, GRID_MS)
-    yield from each_source(factors, run)
+    yield from common.traffic(factors, run)
+    yield from common.waits(factors, run)
+    yield from common.cdf(factors, run, GREEN, GRID_MS)
+    yield from common.each_source(factors, run)
 
 
 def of(scheme: str, service: str = GREEN) -> Callable[[str], Factors]:
     """The factors of a service's measures under a router, for each green source."""
     return lambda form: key(scheme, form, service)
-
-
-def shorter() -> Judge:
-    """Judge whether every quantile of green's wait is below flat best effort's."""
-    return quantiles_below((ABE, GREEN), (FLAT, GREEN), "Green's wait, ABE − flat")
-
-
-def shorter_than_blue() -> Judge:
-    """Judge whether under ABE every quantile of green's wait is below blue's in the same run."""
-    return quantiles_below((ABE, GREEN), (ABE, BLUE), "Wait under ABE, green − blue")
 
 
 def quantiles_below(a: tuple[str, str], b: tuple[str, str], words: str) -> Judge:
@@ -117,9 +83,13 @@ def quantiles_below(a: tuple[str, str], b: tuple[str, str], words: str) -> Judge
     return found.all(below).said(f"{words}, ms: {{:+.1}}.")
 
 
-def less(metric: str, a: tuple[str, str], b: tuple[str, str], words: str) -> Judge:
-    """Judge whether one (router, service) has less of something than another, with all green sources."""
-    return changes(metric, of(*a), of(*b)).all(below).said(f"{words}, ms: {{:+.1}}.")
+SHORTER = quantiles_below((ABE, GREEN), (FLAT, GREEN), "Green's wait, ABE − flat")
+
+
+def less_jitter(metric: str, quantile: str) -> Judge:
+    """Judge whether, by one measure of jitter, green has less of it than blue with all green sources."""
+    found = changes(metric, of(ABE), of(ABE, BLUE)).all(below)
+    return found.said(f"Jitter {quantile} − p50, green − blue, ms: {{:+.1}}.")
 
 
 def _longest(evidence: Evidence, scheme: str) -> dict[str, float]:
@@ -148,14 +118,15 @@ def both_gain() -> Judge:
     """Judge whether each blue source receives more, and each green one has less jitter, than when flat."""
 
     def sources(metric: str, service: str) -> dict[str, Numbers]:
+        numbered: list[Factors] = [{"service": service, "source": n} for n in range(1, FLOWS + 1)]
         return {
             name: differences(
                 metric,
                 {
-                    n: ({**key(ABE, form, service), "source": n}, {**key(FLAT, form, service), "source": n})
-                    for n in range(1, FLOWS + 1)
+                    i: ({**cell(ABE, form), **one}, {**cell(FLAT, form), **one})
+                    for i, one in enumerate(numbered)
                 },
-            ).reads("{value}")
+            )
             for form, name in FORM_NAMES.items()
         }
 
@@ -200,19 +171,6 @@ def makes_it(without: str) -> Judge:
     )
 
 
-def limit_suffices() -> Judge:
-    """Judge whether with N_g but alpha 1 green waits less than in flat best effort."""
-    found = changes("wait_p99", of(EQUAL_DROPS), of(FLAT)).all(below)
-    name = ROUTER_NAMES[EQUAL_DROPS]
-    return found.said(f"99 % of green packets wait less than, {name} − flat, ms: {{:+.2}}.")
-
-
-def green_leaves_capacity() -> Judge:
-    """Judge whether green alone uses less of the link than under flat best effort."""
-    found = changes("utilization", lambda form: cell(ABE, form), lambda form: cell(FLAT, form))
-    return found.all(below).said("Share of the link used, ABE − flat: {:+}.")
-
-
 def _tables(services: tuple[str, ...]) -> tuple[Table, ...]:
     which = Axis("service", "Service", {s: s for s in services})
     return (
@@ -243,66 +201,66 @@ def _tables(services: tuple[str, ...]) -> tuple[Table, ...]:
     )
 
 
-def _plot() -> Plot:
-    return Plot(
-        id="wait",
-        title="How long green packets wait",
-        kind="lines",
-        metric="cdf",
-        x=Axis("wait_ms", "Wait at the bottleneck, ms"),
-        series=ROUTERS,
-        y_label="share of green packets",
-        facet=FORMS,
-        # Without N_g the curve is ABE's, and that of its scheduler alone is flat best effort's.
-        where={"service": GREEN, "scheme": (ABE, EQUAL_DROPS, FLAT)},
-    )
+# Without N_g the curve is ABE's, and that of its scheduler alone is flat best effort's.
+PLOT = Plot(
+    id="wait",
+    title="How long green packets wait",
+    kind="lines",
+    metric="cdf",
+    x=Axis("wait_ms", "Wait at the bottleneck, ms"),
+    series=ROUTERS,
+    y_label="share of green packets",
+    facet=FORMS,
+    where={"service": GREEN, "scheme": (ABE, EQUAL_DROPS, FLAT)},
+)
 
-
-FIG3 = THIS.study(
+FIG3 = common.THIS.study(
     "fig3",
     title="How long green packets wait, ten blue and ten green flows",
-    source=f"{TITLE}, Figure 3",
+    source=f"{common.TITLE}, Figure 3",
     summary="10 blue and 10 green flows, under ABE and flat best effort",
     cells=[cell(scheme, form) for form in FORM_NAMES for scheme in (ABE, FLAT)],
     scenario=build(FLOWS),
     samples=samples,
     judges={
-        "better-delays": shorter(),
-        "shorter-than-blue": shorter_than_blue(),
+        "better-delays": SHORTER,
+        "shorter-than-blue": quantiles_below((ABE, GREEN), (ABE, BLUE), "Wait under ABE, green − blue"),
         "less-jitter": {
-            "": less("jitter", (ABE, GREEN), (ABE, BLUE), "Jitter p99 − p50, green − blue"),
-            "p95 − p50 of the wait": less(
-                "jitter_95", (ABE, GREEN), (ABE, BLUE), "Jitter p95 − p50, green − blue"
-            ),
+            "": less_jitter("jitter", "p99"),
+            "p95 − p50 of the wait": less_jitter("jitter_95", "p95"),
         },
         "bounded": bounded,
         "both-gain": both_gain(),
         "neither-better": neither_better(),
     },
     tables=_tables((BLUE, GREEN)),
-    plots=(_plot(),),
-    default_runs=RUNS,
+    plots=(PLOT,),
+    default_runs=common.RUNS,
 )
 
-FIG5 = THIS.study(
+FIG5 = common.THIS.study(
     "fig5",
     title="All green: the wait is still shorter",
-    source=f"{TITLE}, Figure 5",
+    source=f"{common.TITLE}, Figure 5",
     summary="10 green flows and no blue one, under ABE, ABE without N_g or alpha, and flat best effort",
     cells=[cell(scheme, form) for form in FORM_NAMES for scheme in ROUTER_NAMES],
     scenario=build(0),
     samples=samples,
     judges={
-        "still-better": shorter(),
+        "still-better": SHORTER,
         "due-to-control": {
             "delay control alone": makes_it(UNLIMITED),
             "all that admits a green packet": makes_it(SCHEDULER),
-            "delay control would do without alpha": limit_suffices(),
+            "delay control would do without alpha": changes("wait_p99", of(EQUAL_DROPS), of(FLAT))
+            .all(below)
+            .said(f"99 % of green packets wait less than, {ROUTER_NAMES[EQUAL_DROPS]} − flat, ms: {{:+.2}}."),
         },
         "few-in-queue": bounded,
-        "leaves-capacity": green_leaves_capacity(),
+        "leaves-capacity": changes("utilization", lambda form: cell(ABE, form), lambda form: cell(FLAT, form))
+        .all(below)
+        .said("Share of the link used, ABE − flat: {:+}."),
     },
     tables=_tables((GREEN,)),
-    plots=(_plot(),),
-    default_runs=RUNS,
+    plots=(PLOT,),
+    default_runs=common.RUNS,
 )

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
-from perhop.studies.assumptions import everywhere, map_of
+from perhop.measures.run import Run
+from perhop.show.declared import Factors
+from perhop.studies.assumptions import Place, everywhere, map_of
+from perhop.studies.evidence import Sample
 from perhop.studies.hurley.common import GREEN, LINK, SETTING, THIS, TITLE
 from perhop.studies.hurley.delay import FIG3, FIG5
 from perhop.studies.hurley.roundtrip import BERNOULLI, INITIAL, READING_NAMES
 from perhop.studies.hurley.service import GREEN_FLOOD, SERVICE, flood
 from perhop.studies.hurley.throughput import FIG2, FIG4
+from perhop.studies.study import Study
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.studies.assumptions import Place
-    from perhop.studies.evidence import Sample
-    from perhop.studies.study import Study
-
+Scenario: TypeAlias = Mapping[str, Any]
 RATES = (2.0, SETTING.rate_mbps, 4.0, 5.0, 10.0)
 ROUND_TRIPS = (44.0, 80.0, 120.0, 160.0, 200.0, 300.0)
 RUNS = 8
@@ -50,17 +47,14 @@ JUDGED = (
 )
 
 
-def elsewhere(rate_mbps: float, rtt_ms: float) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def elsewhere(rate_mbps: float, rtt_ms: float) -> Callable[[Scenario], Scenario]:
     """Change link and round trip of a scenario; a flood beside blue flows grows with the link."""
     stated = flood(GREEN_FLOOD * SETTING.rate_mbps)
     here = flood(GREEN_FLOOD * rate_mbps)
 
-    def change(scenario: Mapping[str, Any]) -> dict[str, Any]:
-        link = {
-            **scenario["links"][LINK],
-            "rate": f"{rate_mbps:g}Mbps",
-            "delay": f"{rtt_ms / 4:g}ms",
-        }
+    def change(scenario: Scenario) -> Scenario:
+        own = {"rate": f"{rate_mbps:g}Mbps", "delay": f"{rtt_ms / 4:g}ms"}
+        link = {**scenario["links"][LINK], **own}
         flows = []
         for flow in scenario["flows"]:
             access = {"rate": "100Mbps", "delay": f"{rtt_ms / 8:g}ms"}
@@ -73,10 +67,10 @@ def elsewhere(rate_mbps: float, rtt_ms: float) -> Callable[[Mapping[str, Any]], 
 
 def queued(
     change: Callable[[dict[str, Any], dict[str, Any]], None], *rules: str
-) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+) -> Callable[[Scenario], Scenario]:
     """Change the queue and its rule in a scenario whose rule is one of these."""
 
-    def changed(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
+    def changed(scenario: Scenario) -> Scenario:
         link = scenario["links"][LINK]
         queue, rule = dict(link["queue"]), dict(link["queue"]["rule"])
         if rule["aqm"] not in rules:
@@ -87,7 +81,7 @@ def queued(
     return changed
 
 
-def due_after(deadline: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def due_after(deadline: str) -> Callable[[Scenario], Scenario]:
     """Another D, where it is not changed already."""
 
     def change(queue: dict[str, Any], _: dict[str, Any]) -> None:
@@ -97,7 +91,7 @@ def due_after(deadline: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]
     return queued(change, "abe", "red")
 
 
-def limited_to(packets: int) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def limited_to(packets: int) -> Callable[[Scenario], Scenario]:
     """Another N_g, where there is one."""
 
     def change(_: dict[str, Any], rule: dict[str, Any]) -> None:
@@ -107,7 +101,7 @@ def limited_to(packets: int) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]
     return queued(change, "abe")
 
 
-def with_rule(**keys: str | float) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def with_rule(**keys: str | float) -> Callable[[Scenario], Scenario]:
     """Other keys of ABE's rule."""
 
     def change(_: dict[str, Any], rule: dict[str, Any]) -> None:
@@ -116,7 +110,7 @@ def with_rule(**keys: str | float) -> Callable[[Mapping[str, Any]], Mapping[str,
     return queued(change, "abe")
 
 
-def unspread() -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def unspread() -> Callable[[Scenario], Scenario]:
     """Drops that are not spread evenly."""
 
     def change(_: dict[str, Any], rule: dict[str, Any]) -> None:

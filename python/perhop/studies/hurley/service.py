@@ -2,50 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from perhop.show.declared import Axis, Table
-from perhop.statistics.judging import above, all_of, at_least, below, judge
-from perhop.studies.evidence import Sample
-from perhop.studies.hurley.common import (
-    ABE,
-    BETA,
-    BLUE,
-    BLUE_TRANSPORT,
-    FLAT,
-    FORM_NAMES,
-    FORMS,
-    GREEN,
-    GREEN_TRANSPORTS,
-    LINK,
-    MANY_RUNS,
-    ONE_FIFO,
-    RAP,
-    SETTING,
-    THIS,
-    TITLE,
-    Setting,
-    by_form,
-    changes,
-    services,
-    throughput,
-    traffic,
-    waits,
-)
-from perhop.studies.judges import difference, differences, level, levels, stated
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factor, Factors, Table, tables
+from perhop.statistics.judging import Check, above, all_of, at_least, below
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.hurley import common
+from perhop.studies.hurley.common import ABE, BETA, BLUE, FLAT, FORM_NAMES, FORMS, GREEN, LINK, RAP, SETTING
+from perhop.studies.judges import Judge, difference, differences, level, levels, stated, variants
+from perhop.studies.sampling import mean_mbps
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factor, Factors
-    from perhop.statistics.judging import Check, Judgement
-    from perhop.studies.evidence import Evidence
-    from perhop.studies.judges import Judge
-
+by_form, changes = common.by_form, common.changes
 FLOWS = 10
 CHOOSER = "chooser"
 RENO = "reno"
@@ -87,6 +59,7 @@ ROOMY = "twice the room"
 ROOMY_FLAT = "flat, twice the room"
 CHOICES = (GREEN_CHOICE, BLUE_CHOICE)
 FLOODS = (EDF, PRIORITY, EDF_ALIKE, PRIORITY_ALIKE, BLUE_ALONE, GREEN_ALONE)
+OF_GREEN = FLOODS[:4]
 SOURCES = (GREEN_SOURCES, GREEN_SOURCES_FLAT)
 MIXES = (PAPERS_RED, TYPICAL, TYPICAL_NS, RAISED, ONE_QUEUE)
 ROOMS = (FLAT_MIX, ROOMY, ROOMY_FLAT)
@@ -102,7 +75,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     TYPICAL: {"thresholds": "5/15/0.02", "weight": 0.002},
     TYPICAL_NS: {"thresholds": "5/15/0.1", "weight": 0.002},
     RAISED: {"target": 14.0},
-    ONE_QUEUE: ONE_FIFO,
+    ONE_QUEUE: common.ONE_FIFO,
     ROOMY: DOUBLE,
     ROOMY_FLAT: DOUBLE,
 }
@@ -130,7 +103,7 @@ def build(factors: Factors) -> Mapping[str, Any]:
     """The flows of one case, under ABE unless it says otherwise."""
     case = str(factors["case"])
     setting = replace(SETTING, **CHANGES.get(case, {}))
-    blue = setting.entry(BLUE, FLOWS, BLUE_TRANSPORT)
+    blue = setting.entry(BLUE, FLOWS, common.BLUE_TRANSPORT)
     scheme = FLAT if case in {GREEN_SOURCES_FLAT, FLAT_MIX, ROOMY_FLAT} else ABE
     if case in CHOICES:
         entries = [blue, *choosing(setting, case, str(factors["chooser"]))]
@@ -140,16 +113,16 @@ def build(factors: Factors) -> Mapping[str, Any]:
     elif case in FLOODS:
         entries = [blue, setting.entry(GREEN, 1, flood(GREEN_FLOOD * setting.rate_mbps))]
     else:
-        green = setting.entry(GREEN, FLOWS, GREEN_TRANSPORTS[str(factors["form"])])
+        green = setting.entry(GREEN, FLOWS, common.GREEN_TRANSPORTS[str(factors["form"])])
         entries = [green] if case in SOURCES else [blue, green]
     made = setting.network("Hurley and Le Boudec", scheme, entries)
     return alike(made) if case in ALIKE else made
 
 
-def choosing(setting: Setting, case: str, chooser: str) -> list[dict[str, Any]]:
+def choosing(setting: common.Setting, case: str, chooser: str) -> list[dict[str, Any]]:
     """Nine green sources, and the one that chooses."""
-    others = GREEN_TRANSPORTS[RAP if chooser == RENO else chooser]
-    own = BLUE_TRANSPORT if chooser == RENO else others
+    others = common.GREEN_TRANSPORTS[RAP if chooser == RENO else chooser]
+    own = common.BLUE_TRANSPORT if chooser == RENO else others
     service = GREEN if case == GREEN_CHOICE else BLUE
     return [setting.entry(GREEN, FLOWS - 1, others), setting.entry(service, 1, own, name=CHOOSER)]
 
@@ -159,27 +132,24 @@ def alike(scenario: Mapping[str, Any]) -> dict[str, Any]:
     link = scenario["links"][LINK]
     rule = link["queue"]["rule"]
     red = {k: rule[k] for k in ("thresholds", "limit", "weight", "wait", "mean-packet")}
-    return {
-        **scenario,
-        "links": {LINK: {**link, "queue": {**link["queue"], "rule": {"aqm": "red", **red}}}},
-    }
+    queue = {**link["queue"], "rule": {"aqm": "red", **red}}
+    return {**scenario, "links": {LINK: {**link, "queue": queue}}}
 
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """What the services get; what the source that chooses gets; how many losses are forced."""
     case = str(factors["case"])
     if case in CHOICES:
-        yield Sample(factors, "chooser_rate", "Mbit/s", throughput(run, CHOOSER))
+        yield Sample(factors, "chooser_rate", "Mbit/s", mean_mbps(run, CHOOSER))
         if factors["chooser"] != RENO:  # no jitter for TCP
-            yield Sample(
-                factors, "chooser_jitter", "ms", 1e3 * float(run.of_group(CHOOSER, "jitter_s").mean())
-            )
+            jitter = 1e3 * float(run.of_group(CHOOSER, "jitter_s").mean())
+            yield Sample(factors, "chooser_jitter", "ms", jitter)
         return
-    yield from traffic(factors, run)
-    yield from waits(factors, run)
-    if BLUE in services(run):
+    yield from common.traffic(factors, run)
+    yield from common.waits(factors, run)
+    if BLUE in common.services(run):
         yield Sample(factors, "silent", "fraction", silent(run))
-    dropped = [run.link_class(LINK, service)["dropped"] for service in services(run)]
+    dropped = [run.link_class(LINK, service)["dropped"] for service in common.services(run)]
     for metric, counted in (("forced", dropped), ("forced_blue", dropped[:1])):
         of = sum(count(by, "early", "forced", "overflow") for by in counted)
         if of:
@@ -195,8 +165,7 @@ def count(dropped: Mapping[str, Any], *reasons: str) -> int:
 def silent(run: Run) -> float:
     """Share of the seconds after the warm-up in which no blue flow receives anything."""
     series = run.raw["series"]
-    blue = run.flows("group") == [group.name for group in run.groups].index(BLUE)
-    received = np.asarray(series["throughput_bps"])[:, blue].sum(axis=1)
+    received = np.asarray(series["throughput_bps"])[:, common.of_service(run, BLUE)].sum(axis=1)
     return float(np.mean(received[np.asarray(series["time_s"]) > WARM_UP_S] == 0))
 
 
@@ -248,20 +217,20 @@ def prevents_starvation(edf: str, priority: str, starved: float = STARVED) -> Ju
     )
 
 
-def rate_kept(evidence: Evidence) -> Judgement:
+def rate_kept() -> Judge:
     """Judge whether, with RED alike, priority gives a blue flow less than a twentieth of what EDF gives."""
-    edf = evidence.mean("throughput", of_blue(EDF_ALIKE))
-    lost = evidence.difference("throughput", of_blue(PRIORITY_ALIKE), of_blue(EDF_ALIKE))
-    return judge(below(lost, -0.95 * edf), f"Priority − EDF, Mbit/s: {lost.text(4, sign=True)} of {edf:.4f}.")
-
-
-def wait_bounded(evidence: Evidence) -> Judgement:
-    """Judge whether behind ABE's admission priority doubles the 99 % quantile of blue's wait."""
-    edf, priority = (evidence.estimate("wait_p99", of_blue(case)) for case in (EDF, PRIORITY))
-    more = evidence.difference("wait_p99", of_blue(PRIORITY), of_blue(EDF))
-    return judge(
-        above(more, edf.mean), f"99 % of blue's waits, ms: EDF {edf.text(0)}, priority {priority.text(0)}."
+    edf = level("throughput", of_blue(EDF_ALIKE))
+    lost = difference("throughput", of_blue(PRIORITY_ALIKE), of_blue(EDF_ALIKE))
+    return lost.all(below, edf.bound(lambda found: -0.95 * found.mean)).said(
+        "Priority − EDF, Mbit/s: {:+.4} of {edf:.4f}.", edf=edf
     )
+
+
+def wait_bounded() -> Judge:
+    """Judge whether behind ABE's admission priority doubles the 99 % quantile of blue's wait."""
+    both = levels("wait_p99", {"EDF": of_blue(EDF), "priority": of_blue(PRIORITY)})
+    more = difference("wait_p99", of_blue(PRIORITY), of_blue(EDF))
+    return more.all(above, both.only("EDF").bound()).said("99 % of blue's waits, ms: {both:.0}.", both=both)
 
 
 def whole_link() -> Judge:
@@ -278,17 +247,14 @@ def sources_use_it() -> Judge:
     return found.said("Share of the link used by ten green sources, ABE − flat: {:+}.")
 
 
-def no_compromise(share: float = HARDLY) -> Judge:
+def no_compromise(share: float) -> Judge:
     """Judge whether with twice the room blue loses less, and green's wait hardly grows."""
     flat = changes("wait_p99", of(ROOMY_FLAT, service=GREEN), of(FLAT_MIX, service=GREEN))
     own = changes("wait_p99", of(ROOMY, service=GREEN), of(PAPERS_RED, service=GREEN))
     lost = changes("loss", of(ROOMY, service=BLUE), of(PAPERS_RED, service=BLUE))
 
-    def hardly(evidence: Evidence) -> Check:
-        grown = flat(evidence)
-        return all_of(*(below(e, share * grown[name].low) for name, e in own(evidence).items()))
-
-    return (flat.all(above) & stated(hardly) & lost.all(below)).said(
+    hardly = own.all(below, flat.bound(lambda grown: share * grown.low))
+    return (flat.all(above) & hardly & lost.all(below)).said(
         "With twice the room the 99 % quantile of green's wait grows by, ms: flat {:+.1}, ABE {own:+.1}; "
         "blue's losses under ABE by {lost:+.4}.",
         own=own,
@@ -355,10 +321,12 @@ def raising_nears_beta() -> Judge:
     )
 
 
-SERVICE = THIS.study(
+TEN_AND_TEN = "Ten blue and ten green flows"
+
+SERVICE = common.THIS.study(
     "service",
     title="The service beyond the figures: choice, starvation, silence, RED's parameters",
-    source=f"{TITLE}, abstract and sections 1 to 4",
+    source=f"{common.TITLE}, abstract and sections 1 to 4",
     summary="one source that chooses; floods, EDF and priority; typical RED; higher alpha_t; twice the room",
     cells=list(cells()),
     scenario=build,
@@ -372,14 +340,13 @@ SERVICE = THIS.study(
             "its scheduler, starved for a quarter of the time": prevents_starvation(
                 EDF_ALIKE, PRIORITY_ALIKE, STARVED / 2
             ),
-            "its scheduler, by rates": rate_kept,
-            "the whole router, by blue's wait": wait_bounded,
+            "its scheduler, by rates": rate_kept(),
+            "the whole router, by blue's wait": wait_bounded(),
         },
-        "no-buffer-compromise": {
-            "": no_compromise(),
-            "a twentieth of the growth": no_compromise(HARDLY / 2),
-            "a fifth of the growth": no_compromise(2 * HARDLY),
-        },
+        "no-buffer-compromise": variants(
+            no_compromise,
+            {"": HARDLY, "a twentieth of the growth": HARDLY / 2, "a fifth of the growth": 2 * HARDLY},
+        ),
         "whole-link": {"": whole_link(), "by the figures' green sources": sources_use_it()},
         "typical-red-forces": {
             "Floyd and Jacobson's example": typical_forces(TYPICAL),
@@ -407,65 +374,50 @@ SERVICE = THIS.study(
             (CHOOSERS,),
             where={"case": CHOICES},
         ),
-        Table(
-            "Floods: rate of a flow, Mbit/s",
-            {"throughput": ""},
+        *tables(
             CASE_AXIS,
-            (Axis("service", "Service", {BLUE: "blue", GREEN: "green"}),),
-            where={"case": FLOODS},
+            (common.SERVICES,),
+            ("Floods: rate of a flow, Mbit/s", "throughput", 3, {"case": FLOODS}),
         ),
-        Table(
-            "Floods of green: share of the seconds without a blue packet",
-            {"silent": ""},
+        *tables(
             CASE_AXIS,
-            where={"case": (EDF, PRIORITY, EDF_ALIKE, PRIORITY_ALIKE)},
+            (),
+            ("Floods of green: share of the seconds without a blue packet", "silent", 3, {"case": OF_GREEN}),
+            (
+                "Floods of green: the 99 % quantile of blue's wait, ms",
+                "wait_p99",
+                0,
+                {"case": OF_GREEN, "service": BLUE},
+            ),
+            ("Share of the link used by floods", "utilization", 3, {"case": FLOODS}),
         ),
-        Table(
-            "Floods of green: the 99 % quantile of blue's wait, ms",
-            {"wait_p99": ""},
-            CASE_AXIS,
-            where={"case": (EDF, PRIORITY, EDF_ALIKE, PRIORITY_ALIKE), "service": BLUE},
-            digits=0,
-        ),
-        Table("Share of the link used by floods", {"utilization": ""}, CASE_AXIS, where={"case": FLOODS}),
-        Table(
-            "Share of the link used by ten green sources alone",
-            {"utilization": ""},
+        *tables(
             CASE_AXIS,
             (FORMS,),
-            where={"case": SOURCES},
+            ("Share of the link used by ten green sources alone", "utilization", 3, {"case": SOURCES}),
         ),
-        *(
-            Table(
-                f"Ten blue and ten green flows, and room: {title}",
-                {metric: ""},
-                CASE_AXIS,
-                (FORMS,),
-                where={"case": (PAPERS_RED, *ROOMS), "service": service},
-                digits=digits,
-            )
-            for metric, service, digits, title in (
-                ("wait_p99", GREEN, 1, "the 99 % quantile of green's wait, ms"),
-                ("loss", BLUE, 3, "blue's losses, share"),
-            )
+        *tables(
+            CASE_AXIS,
+            (FORMS,),
+            (
+                f"{TEN_AND_TEN}, and room: the 99 % quantile of green's wait, ms",
+                "wait_p99",
+                1,
+                {"service": GREEN},
+            ),
+            (f"{TEN_AND_TEN}, and room: blue's losses, share", "loss", 3, {"service": BLUE}),
+            case=(PAPERS_RED, *ROOMS),
         ),
-        *(
-            Table(
-                f"Ten blue and ten green flows: {title}",
-                {metric: ""},
-                CASE_AXIS,
-                (FORMS,),
-                where={"case": MIXES},
-                digits=2,
-            )
-            for metric, title in (
-                ("ratio", "blue over green throughput (beta 3)"),
-                ("alpha_m", "green over blue losses (alpha_t 9)"),
-                ("forced_blue", "share of blue's losses that are forced"),
-                ("forced", "share of all losses that are forced"),
-            )
+        *tables(
+            CASE_AXIS,
+            (FORMS,),
+            (f"{TEN_AND_TEN}: blue over green throughput (beta 3)", "ratio", 2),
+            (f"{TEN_AND_TEN}: green over blue losses (alpha_t 9)", "alpha_m", 2),
+            (f"{TEN_AND_TEN}: share of blue's losses that are forced", "forced_blue", 2),
+            (f"{TEN_AND_TEN}: share of all losses that are forced", "forced", 2),
+            case=MIXES,
         ),
     ),
     plots=(),
-    default_runs=MANY_RUNS,
+    default_runs=common.MANY_RUNS,
 )

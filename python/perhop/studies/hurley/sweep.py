@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from perhop.show.declared import Axis, Plot, Row, Table
-from perhop.statistics.judging import Check, above, all_of, any_of, below, fact, judge, near, opposite
-from perhop.studies.hurley.common import (
-    ABE,
-    BLUE,
-    DSD,
-    FLAT,
-    GREEN,
-    RAP,
-    SCHEME_NAMES,
-    SETTING,
-    THIS,
-    TITLE,
-    Setting,
-    traffic,
-    waits,
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factor, Factors, Plot, Row, Table, tables
+from perhop.statistics.intervals import Estimate
+from perhop.statistics.judging import (
+    Check,
+    Judgement,
+    above,
+    all_of,
+    any_of,
+    below,
+    fact,
+    judge,
+    near,
+    opposite,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.intervals import Estimate
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.hurley import common
+from perhop.studies.hurley.common import ABE, BLUE, DSD, FLAT, GREEN, SCHEME_NAMES, SETTING, Setting
+from perhop.studies.judges import Judge, differences, level, levels, stated
 
 FLOWS = 20
 HALF = FLOWS // 2
@@ -111,13 +105,13 @@ def build(factors: Factors) -> Mapping[str, Any]:
     """Twenty flows, some of them green."""
     here = point(factors)
     title = f"Asymmetric Best-Effort, {here.name}"
-    return here.setting.scenario(title, str(factors["scheme"]), FLOWS - here.green, here.green, RAP)
+    return here.setting.scenario(title, str(factors["scheme"]), FLOWS - here.green, here.green, common.RAP)
 
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """Rates, losses and waits of both services."""
-    yield from traffic(factors, run)
-    yield from waits(factors, run)
+    yield from common.traffic(factors, run)
+    yield from common.waits(factors, run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,31 +132,30 @@ class Gain:
         return self.blue.low > 0 and self.green is not None and self.green.low > 0
 
 
+def silenced(evidence: Evidence, green: Factors) -> bool:
+    """Whether in some run green gets no packet through after the warm-up, so that no wait is measured."""
+    waited = evidence.by_seed("wait_p99", green) if evidence.measured("wait_p99", green) else {}
+    return waited.keys() != evidence.by_seed("loss", green).keys()
+
+
 def gain(evidence: Evidence, key: Factors, scheme: str = ABE) -> Gain:
     """The gains at one place."""
     ours, flat = ({**key, "scheme": router} for router in (scheme, FLAT))
     blue = evidence.difference("throughput", {**ours, "service": BLUE}, {**flat, "service": BLUE})
     ours, flat = ({**router, "service": GREEN} for router in (ours, flat))
-    lost = evidence.by_seed("loss", ours)
-    waited = evidence.by_seed("wait_p99", ours) if evidence.measured("wait_p99", ours) else {}
-    if evidence.mean("loss", ours) > CUT_OFF or waited.keys() != lost.keys():
+    if evidence.mean("loss", ours) > CUT_OFF or silenced(evidence, ours):
         return Gain(blue, None)
     return Gain(blue, evidence.difference("wait_p99", flat, ours))
 
 
-def places() -> Iterator[tuple[dict[str, Any], str]]:
-    """The factors of every place and router that is held against flat best effort."""
-    for cell in cells():
-        if cell["scheme"] != FLAT:
-            yield {k: v for k, v in cell.items() if k != "scheme"}, str(cell["scheme"])
-
-
 def gains(evidence: Evidence) -> Iterator[Row]:
     """Both gains of every place, and whether both are above zero."""
-    for key, scheme in places():
+    runs = evidence.runs
+    for factors in cells():
+        key, scheme = {k: v for k, v in factors.items() if k != "scheme"}, factors["scheme"]
+        if scheme == FLAT:
+            continue
         found = gain(evidence, key, scheme)
-        factors = {**key, "scheme": scheme}
-        runs = evidence.runs
         flat = evidence.mean("throughput", {**key, "scheme": FLAT, "service": BLUE})
         percent = 100 / flat
         low, high = (end * percent for end in (found.blue.low, found.blue.high))
@@ -196,9 +189,7 @@ def places_text(found: list[tuple[float, int]]) -> str:
 def cut_off(evidence: Evidence, key: Factors) -> Check:
     """Green loses more than nine tenths under ABE, or in some run gets none through after the warm-up."""
     green = {**key, "scheme": ABE, "service": GREEN}
-    lost = evidence.by_seed("loss", green)
-    waited = evidence.by_seed("wait_p99", green) if evidence.measured("wait_p99", green) else {}
-    if waited.keys() != lost.keys():
+    if silenced(evidence, green):
         return fact(holds=True)
     return above(evidence.estimate("loss", green), CUT_OFF)
 
@@ -243,66 +234,64 @@ def dsd_idle_when_fast(evidence: Evidence) -> Judgement:
     )
 
 
-def beta_buys(evidence: Evidence) -> Judgement:
+def changed(values: Mapping[Any, str], **more: Factor) -> dict[Any, Factors]:
+    """The factors of a number under ABE with each of these changes."""
+    return {
+        value: {"part": "changes", "change": name, "scheme": ABE, **more} for value, name in values.items()
+    }
+
+
+def beta_buys() -> Judge:
     """The ratio grows with beta, from below it at 1 to above it at 5."""
-    names = {1.0: "beta 1", 2.0: "beta 2", 3.0: BASE, 5.0: "beta 5"}
-    key = {beta: {"part": "changes", "change": name, "scheme": ABE} for beta, name in names.items()}
-    found = {beta: evidence.estimate("ratio", k) for beta, k in key.items()}
-    rising = [above(evidence.difference("ratio", key[b], key[a])) for a, b in itertools.pairwise(names)]
-    lost = evidence.mean("loss", {**key[5.0], "service": GREEN})
-    text = ", ".join(f"beta {beta:g}: {e.text(2)}" for beta, e in found.items())
-    return judge(
-        all_of(*rising, below(found[1.0], 1.0), above(found[5.0], 5.0)),
-        f"Blue over green throughput, {text}; at beta 5 green loses {lost:.3f}.",
+    places = changed({1: "beta 1", 2: "beta 2", 3: BASE, 5: "beta 5"})
+    ratios = levels("ratio", places).reads("beta {name}: {value}")
+    rising = differences("ratio", {b: (places[b], places[a]) for a, b in itertools.pairwise(places)})
+    return (rising.all(above) & ratios.only(1).all(below, 1.0) & ratios.only(5).all(above, 5.0)).said(
+        "Blue over green throughput, {ratios:.2}; at beta 5 green loses {lost:.3f}.",
+        ratios=ratios,
+        lost=level("loss", {**places[5], "service": GREEN}),
     )
 
 
-def limit_idle(evidence: Evidence) -> Judgement:
+def limit_idle() -> Judge:
     """N_g against green's p99 wait and its longest."""
-    names = {2: "N_g 2", 5: "N_g 5", 10: BASE, 20: "N_g 20"}
-    key = {
-        n: {"part": "changes", "change": name, "scheme": ABE, "service": GREEN} for n, name in names.items()
-    }
-    wait = {n: evidence.estimate("wait_p99", k) for n, k in key.items()}
-    longest = {n: max(evidence.by_seed("wait_max", k).values()) for n, k in key.items()}
-    bound = {n: replace(SETTING, green_limit=n).green_bound_ms for n in names}
-    text = ", ".join(
-        f"{n}: {wait[n].text(1)} ms, longest {longest[n]:.1f} (bound {bound[n]:.1f})" for n in names
+    places = changed({2: "N_g 2", 5: "N_g 5", 10: BASE, 20: "N_g 20"}, service=GREEN)
+    waits = levels("wait_p99", places)
+    bounds = {n: replace(SETTING, green_limit=n).green_bound_ms for n in places}
+
+    def longest(evidence: Evidence) -> dict[int, float]:
+        return {n: max(evidence.by_seed("wait_max", key).values()) for n, key in places.items()}
+
+    def listed(evidence: Evidence) -> str:
+        found, most = waits(evidence), longest(evidence)
+        return ", ".join(
+            f"{n}: {found[n].text(1)} ms, longest {most[n]:.1f} (bound {bounds[n]:.1f})" for n in places
+        )
+
+    base = waits.only(10)
+    within = stated(
+        lambda evidence: fact(holds=all(most <= bounds[n] for n, most in longest(evidence).items()))
     )
-    base = wait[10].mean
-    return judge(
-        all_of(
-            *(near(wait[n], base, 0.05 * base) for n in names),
-            fact(holds=all(longest[n] <= bound[n] for n in names)),
-        ),
-        f"99 % of green packets wait less than, by N_g, {text}.",
+    return (waits.all(near, base.bound(), base.bound(lambda found: 0.05 * found.mean)) & within).said(
+        "99 % of green packets wait less than, by N_g, {listed}.", listed=listed
     )
 
 
-def deadline_matters_little(evidence: Evidence) -> Judgement:
+def deadline_matters_little() -> Judge:
     """Green's and blue's waits against D."""
-    names = {20: "D 20 ms", 50: "D 50 ms", 100: BASE, 200: "D 200 ms"}
-    found = {
-        d: evidence.estimate("wait_p99", {"part": "changes", "change": name, "scheme": ABE, "service": GREEN})
-        for d, name in names.items()
-    }
-    rates = {
-        d: evidence.estimate("ratio", {"part": "changes", "change": name, "scheme": ABE})
-        for d, name in names.items()
-    }
-    text = ", ".join(f"{d} ms: p99 {found[d].text(1)} ms, ratio {rates[d].text(2)}" for d in names)
-    base = found[100].mean
-    return judge(all_of(*(near(e, base, 0.1 * base) for d, e in found.items() if d >= 50)), f"By D, {text}.")
+    deadlines = {20: "D 20 ms", 50: "D 50 ms", 100: BASE, 200: "D 200 ms"}
+    waits, ratios = levels("wait_p99", changed(deadlines, service=GREEN)), levels("ratio", changed(deadlines))
 
+    def listed(evidence: Evidence) -> str:
+        ratio = ratios(evidence)
+        return ", ".join(
+            f"{d} ms: p99 {wait.text(1)} ms, ratio {ratio[d].text(2)}" for d, wait in waits(evidence).items()
+        )
 
-def _grid_table(scheme: str, metric: str, title: str, digits: int) -> Table:
-    return Table(
-        f"{title}, {SCHEME_NAMES[scheme]}",
-        {metric: ""},
-        RATE_AXIS,
-        (GREEN_AXIS,),
-        where={"part": "grid", "scheme": scheme},
-        digits=digits,
+    base = waits.only(100)
+    longer = levels("wait_p99", changed({d: name for d, name in deadlines.items() if d >= 50}, service=GREEN))
+    return longer.all(near, base.bound(), base.bound(lambda found: 0.1 * found.mean)).said(
+        "By D, {listed}.", listed=listed
     )
 
 
@@ -321,10 +310,12 @@ def _plot(metric: str, title: str, y_label: str) -> Plot:
     )
 
 
-SWEEP = THIS.study(
+BY_GREEN = "by green flows of 20"
+
+SWEEP = common.THIS.study(
     "sweep",
     title="Where both sides gain",
-    source=f"{TITLE}: settings beyond the paper's",
+    source=f"{common.TITLE}: settings beyond the paper's",
     summary="link rate against share of green; beta, N_g and D one at a time; against flat best effort",
     cells=list(cells()),
     scenario=build,
@@ -333,9 +324,9 @@ SWEEP = THIS.study(
         "abe-both-gain-where-green-lives": gain_where_green_lives,
         "slow-links-cut-green-off": slow_links_cut_off,
         "dsd-idle-on-fast-links": dsd_idle_when_fast,
-        "beta-buys-ratio": beta_buys,
-        "limit-idle": limit_idle,
-        "deadline-matters-little": deadline_matters_little,
+        "beta-buys-ratio": beta_buys(),
+        "limit-idle": limit_idle(),
+        "deadline-matters-little": deadline_matters_little(),
     },
     tables=(
         Table(
@@ -347,17 +338,17 @@ SWEEP = THIS.study(
             digits=2,
         ),
         *(
-            _grid_table(scheme, metric, title, digits)
+            replace(table, title=f"{table.title}, {SCHEME_NAMES[scheme]}")
             for scheme in (ABE, DSD)
-            for metric, title, digits in (
-                (
-                    "blue_gain",
-                    "Blue's gain in throughput against flat best effort, %, by green flows of 20",
-                    1,
-                ),
-                ("green_gain", "By how much green's p99 wait is shorter, ms, by green flows of 20", 1),
-                ("both_gain", "Both sides gain, by their intervals (1: yes), by green flows of 20", 0),
-                ("ratio", "Blue over green throughput, by green flows of 20", 2),
+            for table in tables(
+                RATE_AXIS,
+                (GREEN_AXIS,),
+                (f"Blue's gain in throughput against flat best effort, %, {BY_GREEN}", "blue_gain", 1),
+                (f"By how much green's p99 wait is shorter, ms, {BY_GREEN}", "green_gain", 1),
+                (f"Both sides gain, by their intervals (1: yes), {BY_GREEN}", "both_gain", 0),
+                (f"Blue over green throughput, {BY_GREEN}", "ratio", 2),
+                part="grid",
+                scheme=scheme,
             )
         ),
     ),

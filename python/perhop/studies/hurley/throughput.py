@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from perhop.show.declared import Axis, Plot, Row, Table
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factor, Factors, Plot, Row, Table, tables
 from perhop.statistics.intervals import half_width_of
-from perhop.statistics.judging import above, below, fact, judge, near, within
-from perhop.studies.evidence import Sample
-from perhop.studies.hurley.common import (
-    ABE,
-    BETA,
-    BETA_TOLERANCE,
-    BLUE,
-    FLAT,
-    FORM_NAMES,
-    FORMS,
-    GREEN,
-    LINK,
-    MANY_RUNS,
-    ONE_FIFO,
-    PAPER_RUNS,
-    RAP,
-    RUNS,
-    SCHEME_NAMES,
-    SCHEMES,
-    SERVICES,
-    SETTING,
-    THIS,
-    TITLE,
-    by_form,
-    changes,
-    cumulative,
-    traffic,
-    transfer_s,
-)
-from perhop.studies.judges import level, of_runs
+from perhop.statistics.judging import Judgement, above, below, fact, judge, near, within
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.hurley import common
+from perhop.studies.hurley.common import ABE, BETA, BETA_TOLERANCE, BLUE, FLAT, FORM_NAMES, FORMS, GREEN
+from perhop.studies.judges import Judge, level, of_runs, variants
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factor, Factors
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.evidence import Evidence
-    from perhop.studies.judges import Judge, Judges
-
+RAP, SCHEME_NAMES, SCHEMES, SETTING = common.RAP, common.SCHEME_NAMES, common.SCHEMES, common.SETTING
+by_form, changes = common.by_form, common.changes
 FLOWS = 10
 TIMES = tuple(float(t) for t in range(10, 201, 10))
 FILE_PACKETS = 1000
@@ -87,7 +57,7 @@ def cell(scheme: str, form: str, rtt: str = OWN) -> dict[str, Any]:
 
 def fig2_build(factors: Factors) -> Mapping[str, Any]:
     """Ten blue and ten green flows."""
-    setting = SETTING if factors["rtt"] == OWN else replace(SETTING, **ONE_FIFO)
+    setting = SETTING if factors["rtt"] == OWN else replace(SETTING, **common.ONE_FIFO)
     return setting.scenario(
         "Hurley and Le Boudec", str(factors["scheme"]), FLOWS, FLOWS, str(factors["form"])
     )
@@ -95,12 +65,12 @@ def fig2_build(factors: Factors) -> Mapping[str, Any]:
 
 def fig2_samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """Rates and what follows from them; packets received in time; how long blue takes for a file."""
-    yield from traffic(factors, run)
-    for sample in cumulative(factors, run, TIMES):
+    yield from common.traffic(factors, run)
+    for sample in common.cumulative(factors, run, TIMES):
         curve = f"{sample.factors['service']}-{factors['scheme']}"
         yield replace(sample, factors={**sample.factors, "curve": curve})
     for metric, packets in (("transfer", FILE_PACKETS), ("short_transfer", SHORT_PACKETS)):
-        taken = transfer_s(run, BLUE, packets)
+        taken = common.transfer_s(run, BLUE, packets)
         if taken is not None:
             yield Sample({**factors, "service": BLUE}, metric, "s", taken)
 
@@ -110,7 +80,7 @@ def half_width(evidence: Evidence, keys: list[Factors]) -> Iterator[Row]:
     if evidence.runs > 1:
         widest = {key["time_s"]: 0.0 for key in keys}
         for key in keys:
-            spread = half_width_of(list(evidence.by_seed("received", key).values()), PAPER_RUNS)
+            spread = half_width_of(list(evidence.by_seed("received", key).values()), common.PAPER_RUNS)
             widest[key["time_s"]] = max(widest[key["time_s"]], spread)
         published = evidence.published("half_width", EVERYWHERE)
         end = max(TIMES)
@@ -177,7 +147,11 @@ def friendly() -> Judge:
     )
 
 
-def beta_met(form: str, tolerance: float = BETA_TOLERANCE) -> Judge:
+BETA_TOLERANCES = {"": BETA_TOLERANCE, ", within a quarter": BETA / 4, ", within a tenth": BETA / 10}
+"""Beta as the nearest whole number, and two other tolerances."""
+
+
+def beta_met(form: str, tolerance: float) -> Judge:
     """Judge whether the ratio with one green source is near beta."""
     return (
         level("ratio", cell(ABE, form))
@@ -189,17 +163,7 @@ def beta_met(form: str, tolerance: float = BETA_TOLERANCE) -> Judge:
     )
 
 
-def beta_readings() -> Judges:
-    """Beta by each green source, as the nearest whole number and by two other tolerances."""
-    tolerances = {"": BETA_TOLERANCE, ", within a quarter": BETA / 4, ", within a tenth": BETA / 10}
-    return {
-        name + words: beta_met(form, tolerance)
-        for form, name in FORM_NAMES.items()
-        for words, tolerance in tolerances.items()
-    }
-
-
-def alpha_driven(tolerance: float = ALPHA_M_TOLERANCE) -> Judge:
+def alpha_driven(tolerance: float) -> Judge:
     """Judge whether the ratio of loss ratios over the whole run is near its target, with all sources."""
     target = BETA**2
     return (
@@ -237,10 +201,20 @@ def equal_trips_raise_ratio() -> Judge:
     return found.said("Ratio with equal round trips − ratio without: {:+.2}.")
 
 
-FIG2 = THIS.study(
+RECEIVED = Plot(
+    id="received",
+    title="Packets received by a flow",
+    kind="lines",
+    metric="received",
+    x=Axis("time_s", "Time, s"),
+    series=CURVES,
+    y_label="packets per flow",
+)
+
+FIG2 = common.THIS.study(
     "fig2",
     title="What blue and green flows receive, ten of each",
-    source=f"{TITLE}, Figure 2",
+    source=f"{common.TITLE}, Figure 2",
     summary="10 blue TCP Reno and 10 green flows, under ABE and flat best effort; three green sources",
     cells=[
         *(cell(scheme, form) for form in FORM_NAMES for scheme in (ABE, FLAT)),
@@ -249,11 +223,9 @@ FIG2 = THIS.study(
     scenario=fig2_build,
     samples=fig2_samples,
     judges={
-        "blue-above-flat": {
-            "": clearly_higher(),
-            "a twentieth more": clearly_higher(1.05),
-            "a fifth more": clearly_higher(1.2),
-        },
+        "blue-above-flat": variants(
+            clearly_higher, {"": CLEARLY, "a twentieth more": 1.05, "a fifth more": 1.2}
+        ),
         "blue-above-green": more("throughput", (ABE, BLUE), (ABE, GREEN), "Mbit/s"),
         "green-pays": more("throughput", (FLAT, GREEN), (ABE, GREEN), "Mbit/s"),
         "green-loses-more": more("loss", (ABE, GREEN), (ABE, BLUE), "share lost"),
@@ -261,12 +233,14 @@ FIG2 = THIS.study(
             "": transfers_shorter(),
             "a file of 200 packets": transfers_shorter("short_transfer"),
         },
-        "beta": beta_readings(),
-        "alpha-driven": {
-            "": alpha_driven(),
-            "within a twentieth": alpha_driven(0.05),
-            "within a fifth": alpha_driven(0.2),
+        "beta": {
+            name + words: beta_met(form, tolerance)
+            for form, name in FORM_NAMES.items()
+            for words, tolerance in BETA_TOLERANCES.items()
         },
+        "alpha-driven": variants(
+            alpha_driven, {"": ALPHA_M_TOLERANCE, "within a twentieth": 0.05, "within a fifth": 0.2}
+        ),
         "short-rtt-raises-green": {
             "": short_rtt_raises_green(),
             "by the ratio of blue to green": equal_trips_raise_ratio(),
@@ -277,18 +251,17 @@ FIG2 = THIS.study(
         ),
     },
     tables=(
-        Table(
-            "Rate of a flow, Mbit/s, by router, green source and service",
-            {"throughput": ""},
+        *tables(
             FORMS,
-            (SCHEMES, SERVICES),
-            where={"rtt": OWN},
+            (SCHEMES, common.SERVICES),
+            ("Rate of a flow, Mbit/s, by router, green source and service", "throughput", 3),
+            rtt=OWN,
         ),
         Table(
             "Packets lost, share; mean round-trip time, ms, under ABE",
             {"loss": "lost", "rtt": "RTT"},
             FORMS,
-            (SERVICES,),
+            (common.SERVICES,),
             where={"scheme": ABE, "rtt": OWN},
         ),
         Table(
@@ -313,31 +286,17 @@ FIG2 = THIS.study(
             FORMS,
             digits=2,
         ),
-        Table(
-            f"Time of a blue flow's first {FILE_PACKETS} packets, s",
-            {"transfer": ""},
+        *tables(
             FORMS,
             (SCHEMES,),
-            where={"rtt": OWN},
-            digits=1,
+            (f"Time of a blue flow's first {FILE_PACKETS} packets, s", "transfer", 1),
+            rtt=OWN,
         ),
         HALF_WIDTH,
     ),
-    plots=(
-        Plot(
-            id="received",
-            title="Packets received by a flow",
-            kind="lines",
-            metric="received",
-            x=Axis("time_s", "Time, s"),
-            series=CURVES,
-            y_label="packets per flow",
-            facet=FORMS,
-            where={"rtt": OWN},
-        ),
-    ),
+    plots=(replace(RECEIVED, facet=FORMS, where={"rtt": OWN}),),
     summaries=fig2_summaries,
-    default_runs=MANY_RUNS,
+    default_runs=common.MANY_RUNS,
 )
 
 
@@ -348,10 +307,10 @@ def fig4_build(factors: Factors) -> Mapping[str, Any]:
 
 def fig4_samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """Rates; packets received in time; packets sent and dropped at the bottleneck."""
-    yield from traffic(factors, run)
-    for sample in cumulative(factors, run, TIMES):
+    yield from common.traffic(factors, run)
+    for sample in common.cumulative(factors, run, TIMES):
         yield replace(sample, factors={**sample.factors, "curve": f"{BLUE}-{factors['scheme']}"})
-    counters = run.link_class(LINK, BLUE)
+    counters = run.link_class(common.LINK, BLUE)
     for name in ("arrived", "sent"):
         yield Sample(factors, name, "packets", float(counters[name].sum()))
 
@@ -377,10 +336,10 @@ def reverts(evidence: Evidence) -> Judgement:
     )
 
 
-FIG4 = THIS.study(
+FIG4 = common.THIS.study(
     "fig4",
     title="All blue: Asymmetric Best-Effort is flat best effort",
-    source=f"{TITLE}, Figure 4",
+    source=f"{common.TITLE}, Figure 4",
     summary="10 blue TCP Reno flows and no green one, under ABE and flat best effort",
     cells=[{"scheme": scheme} for scheme in (ABE, FLAT)],
     scenario=fig4_build,
@@ -395,17 +354,7 @@ FIG4 = THIS.study(
         ),
         HALF_WIDTH,
     ),
-    plots=(
-        Plot(
-            id="received",
-            title="Packets received by a flow, all blue",
-            kind="lines",
-            metric="received",
-            x=Axis("time_s", "Time, s"),
-            series=CURVES,
-            y_label="packets per flow",
-        ),
-    ),
+    plots=(replace(RECEIVED, title="Packets received by a flow, all blue"),),
     summaries=lambda e: half_width(e, [received(r, BLUE, at, None) for r in (ABE, FLAT) for at in TIMES]),
-    default_runs=RUNS,
+    default_runs=common.RUNS,
 )
