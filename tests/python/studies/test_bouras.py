@@ -11,7 +11,7 @@ import pytest
 import perhop
 from perhop.measures.run import Run
 from perhop.studies import STUDIES, bouras
-from perhop.studies.bouras import ablation, common, judges, overhead, scenarios
+from perhop.studies.bouras import ablation, claims, common, judges, scenarios
 from perhop.studies.bouras import map as assumptions
 from perhop.studies.bouras.claims import BY_STUDY
 from perhop.studies.bouras.common import (
@@ -291,7 +291,7 @@ def windows_of(proposed: Sequence[float], baseline: Sequence[float], last: Seque
 def test_all_flows_means_all() -> None:
     """One flow of ten with a smaller window is enough to deny it, one that is open to leave it open."""
     more, base = (11.0, 11.5, 11.2), (10.0, 10.4, 10.1)
-    judged = judges.larger_windows(CASE)
+    judged = BY_STUDY["fig2"](CASE)["larger-windows"]
     assert judged(windows_of(more, base, more)).holds is True
     assert judged(windows_of(more, base, (9.0, 9.2, 9.1))).holds is False
     assert judged(windows_of(more, base, (9.5, 11.0, 10.3))).holds is None
@@ -619,10 +619,10 @@ def test_overhead_is_what_the_benchmark_counts(monkeypatch: pytest.MonkeyPatch) 
     def instructions(kind: str, name: str, what: str = "per_packet") -> float:
         return found[kind, name, what]
 
-    monkeypatch.setattr(overhead, "instructions", instructions)
+    monkeypatch.setattr(claims, "instructions", instructions)
     counted = evidence({("computations", PROPOSED, ()): (0.1,) * 3})
     alone, whole, at_all = (
-        overhead.marks_for_less(CASE, part, whole=whole)(counted)
+        claims.marks_for_less(CASE, part, whole=whole)(counted)
         for part, whole in ((judges.LESS, False), (judges.LESS, True), (1.0, True))
     )
     assert (alone.holds, whole.holds, at_all.holds) == (True, False, True)

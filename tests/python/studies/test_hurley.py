@@ -308,7 +308,9 @@ def test_shorter_than_blue_takes_all_quantiles(p99: float, holds: bool) -> None:
         for service, value in ((GREEN, low), (BLUE, 5.0))
         for seed in (1, 2, 3)
     ]
-    assert delay.quantiles_below((ABE, GREEN), (ABE, BLUE), "green − blue")(Evidence(samples, [])).holds is holds
+    assert (
+        delay.quantiles_below((ABE, GREEN), (ABE, BLUE), "green − blue")(Evidence(samples, [])).holds is holds
+    )
 
 
 def test_each_source_is_measured_by_what_it_wants(run: Run) -> None:

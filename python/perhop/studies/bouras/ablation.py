@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from perhop.show.declared import Axis, Plot, Table
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factor, Factors, Plot, Table, Where, tables
 from perhop.statistics.judging import above, below, near
-from perhop.studies.bouras.common import (
-    BASELINE,
-    CAPACITY,
-    EDGE,
-    PROPOSED,
-    SCHEME_NAMES,
-    SCHEMES,
-    SENDER,
-    SETTING,
-    THIS,
-    TIMES,
-    TITLE,
-    basics,
-    windows,
-)
+from perhop.studies.bouras import common
+from perhop.studies.bouras.common import BASELINE, CAPACITY, EDGE, PROPOSED, SCHEME_NAMES, SETTING, TIMES
 from perhop.studies.bouras.scenarios import SCENARIO_AXIS
-from perhop.studies.evidence import Sample
-from perhop.studies.judges import difference, differences, grouped, level, levels, of_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factor, Factors
-    from perhop.studies.bouras.common import Setting, Times
-    from perhop.studies.evidence import Evidence
-    from perhop.studies.judges import Judge, Judges, Numbers, Side
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.judges import (
+    Judge,
+    Numbers,
+    Side,
+    difference,
+    differences,
+    grouped,
+    level,
+    levels,
+    of_runs,
+    variants,
+)
+from perhop.studies.sampling import MBPS, mean_mbps
 
 COMBINED = (BASELINE, "twam+wred", "tsw+dwred", PROPOSED)
 SCENARIOS = (1, 2)
@@ -78,7 +70,9 @@ def trips(queues: str) -> dict[str, Any]:
     return {"part": "round trips", "queues": queues}
 
 
-def build(factors: Factors, setting: Setting = SETTING, times: Times = TIMES) -> Mapping[str, Any]:
+def build(
+    factors: Factors, setting: common.Setting = SETTING, times: common.Times = TIMES
+) -> Mapping[str, Any]:
     """One combination, interval or set of thresholds, or the two paths."""
     if factors["part"] == "round trips":
         return two_paths(str(factors["queues"]))
@@ -89,11 +83,8 @@ def build(factors: Factors, setting: Setting = SETTING, times: Times = TIMES) ->
     if "thresholds" in factors:
         setting = replace(setting, thresholds=str(factors["thresholds"]))
     found = setting.scenario(int(factors["scenario"]), str(factors["scheme"]), times)
-    return (
-        found
-        if factors["part"] == "combinations"
-        else {**found, "title": f"{found['title']}: {factors['part']}"}
-    )
+    named = factors["part"] != "combinations"
+    return {**found, "title": f"{found['title']}: {factors['part']}"} if named else found
 
 
 def two_paths(queues: str) -> dict[str, Any]:
@@ -115,7 +106,7 @@ def two_paths(queues: str) -> dict[str, Any]:
             "count": EACH,
             "path": path,
             "access": {"rate": "100Mbps", "delay": "2.5ms"},
-            "transport": {**SENDER, "packet": "1000B"},
+            "transport": {**common.SENDER, "packet": "1000B"},
             "profile": {"marker": "twam", "rate": f"{CONTRACT_MBPS:g}Mbps"},
         }
 
@@ -136,30 +127,26 @@ def two_paths(queues: str) -> dict[str, Any]:
     }
 
 
-def samples(factors: Factors, run: Run, setting: Setting = SETTING, times: Times = TIMES) -> Iterator[Sample]:
+def samples(
+    factors: Factors, run: Run, setting: common.Setting = SETTING, times: common.Times = TIMES
+) -> Iterator[Sample]:
     """Rates and windows, losses of OUT packets, what the edge sees; rates of the two paths."""
     if factors["part"] == "round trips":
         for path in ("near", "far"):
-            rate = float(np.mean(run.of_group(path, "throughput_bps"))) / 1e6
-            yield Sample({**factors, "path": path}, "throughput", "Mbit/s", rate)
+            yield Sample({**factors, "path": path}, "throughput", MBPS, mean_mbps(run, path))
         return
-    yield from basics(dict(factors), run, setting, times)
+    yield from common.basics(dict(factors), run, setting, times)
     link = run.link("R1-R2")
     out = float(link["arrived"][1])
     for reason in ("early", "forced", "overflow"):
         lost = link["dropped"].get(reason)
-        yield Sample(
-            {**factors, "reason": reason},
-            "out_lost",
-            "fraction",
-            0.0 if lost is None else float(lost[1]) / out,
-            out,
-        )
+        share = 0.0 if lost is None else float(lost[1]) / out
+        yield Sample({**factors, "reason": reason}, "out_lost", "fraction", share, out)
     arrived = float(sum(link["arrived"]))
     dropped = sum(float(packets.sum()) for packets in link["dropped"].values())
     yield Sample(factors, "lost", "fraction", dropped / arrived, arrived)
     if factors["scheme"] == EDGE:
-        estimate, seen = (windows(run, 20, column) for column in ("seen_packets", "cwnd_packets"))
+        estimate, seen = (common.windows(run, 20, column) for column in ("seen_packets", "cwnd_packets"))
         yield Sample(factors, "seen_ratio", "fraction", float(np.nanmean(estimate / seen)))
         yield Sample(factors, "seen_error", "fraction", float(np.nanmean(np.abs(estimate - seen) / seen)))
 
@@ -191,14 +178,12 @@ def few_round_trips(scenarios: Sequence[int]) -> Judge:
     text = "; ".join(
         f"{CAPACITY[n]:g} Mbit/s {{of_{n}:.2}}, under TSW2CM with DWRED: {{other_{n}:.2}}" for n in scenarios
     )
-    return (
-        grouped(found)
-        .all(below)
-        .said(
-            f"Spread of rate over contract by round trips between two readings of the windows: {text}.",
-            **{f"of_{n}": one for n, one in found.items()},
-            **{f"other_{n}": level("spread", key) for n, key in other.items()},
-        )
+    shown = {f"of_{n}": found[n] for n in scenarios} | {
+        f"other_{n}": level("spread", other[n]) for n in scenarios
+    }
+    statement = grouped(found).all(below)
+    return statement.said(
+        f"Spread of rate over contract by round trips between two readings of the windows: {text}.", **shown
     )
 
 
@@ -259,59 +244,22 @@ def of_paths(queues: str, side: Side, *bounds: float) -> Judge:
 
 
 def _plot(metric: str, title: str, y_label: str) -> Plot:
-    return Plot(
-        id=metric,
-        title=title,
-        kind="bars",
-        metric=metric,
-        x=SCENARIO_AXIS,
-        series=Axis("scheme", "Scheme", {scheme: SCHEME_NAMES[scheme] for scheme in COMBINED}),
-        y_label=y_label,
-        where={"part": "combinations", "scheme": COMBINED},
-    )
+    schemes = Axis("scheme", "Scheme", {scheme: SCHEME_NAMES[scheme] for scheme in COMBINED})
+    where: Where = {"part": "combinations", "scheme": COMBINED}
+    return Plot(metric, title, "bars", metric, SCENARIO_AXIS, schemes, y_label, where=where)
 
 
-def _table(title: str, metrics: Mapping[str, str], digits: int = 2, **where: Factor) -> Table:
+def _table(title: str, metrics: Mapping[str, str], **where: Factor) -> Table:
     within = {"part": "combinations", **where}
-    return Table(title, metrics, SCHEMES, (SCENARIO_AXIS,), where=within, digits=digits)
+    return Table(title, metrics, common.SCHEMES, (SCENARIO_AXIS,), where=within, digits=2)
 
 
-FAIRER = rule_reinforces("spread", "Spread of rate over contract", below)
 MARKER_ALIKE = ((PROPOSED, "twam+wred"), ("tsw+dwred", BASELINE))
-JUDGES: Mapping[str, Judge | Judges] = {
-    "marker-improves-fairness": {"": marker_improves(SCENARIOS), "on 50 Mbit/s alone": marker_improves((2,))},
-    "few-round-trips": {"": few_round_trips(SCENARIOS), "on 50 Mbit/s alone": few_round_trips((2,))},
-    "drop-rule-reinforces": {
-        "fairness": FAIRER,
-        "use of the path": rule_reinforces("utilization", "Use of the path", above),
-    },
-    "fixed-parameters": {
-        "dynamic against static thresholds, marker alike": fixed_parameters(MARKER_ALIKE),
-        "as the paper compares": fixed_parameters(((PROPOSED, BASELINE),)),
-    },
-    "low-thresholds": {
-        "": low_thresholds(STATED, HIGHER),
-        "against 320/1280": low_thresholds(STATED, HIGH),
-        "10/40 against 40/160": low_thresholds("10/40", STATED),
-    },
-    "high-thresholds": {"": high_thresholds(HIGH), "160/640": high_thresholds(HIGHER)},
-    "one-queue-unfair": {
-        "": of_paths(ONE, above, MORE),
-        "a tenth more": of_paths(ONE, above, 1.1),
-        "twice": of_paths(ONE, above, 2.0),
-    },
-    "queue-each-fair": {
-        "": of_paths(TWO, near, 1, TOLERANCE),
-        "5 %": of_paths(TWO, near, 1, 0.05),
-        "20 %": of_paths(TWO, near, 1, 0.2),
-    },
-    "rule-spares-timeouts": rule_reinforces("timeouts", "Timeouts of a flow", below),
-}
 
-ABLATION = THIS.study(
+ABLATION = common.THIS.study(
     "ablation",
     title="Which part does what",
-    source=f"{TITLE}, sections 3, 4, 6 and 7, and combinations that it does not separate",
+    source=f"{common.TITLE}, sections 3, 4, 6 and 7, and combinations that it does not separate",
     summary="TSW2CM or TWAM, with WRED or dynamic WRED; intervals; static thresholds; unequal round trips",
     cells=[
         *(cell(n, scheme) for n in SCENARIOS for scheme in (*reversed(COMBINED), EDGE)),
@@ -322,7 +270,34 @@ ABLATION = THIS.study(
     ],
     scenario=build,
     samples=samples,
-    judges=JUDGES,
+    judges={
+        "marker-improves-fairness": {
+            "": marker_improves(SCENARIOS),
+            "on 50 Mbit/s alone": marker_improves((2,)),
+        },
+        "few-round-trips": {"": few_round_trips(SCENARIOS), "on 50 Mbit/s alone": few_round_trips((2,))},
+        "drop-rule-reinforces": {
+            "fairness": rule_reinforces("spread", "Spread of rate over contract", below),
+            "use of the path": rule_reinforces("utilization", "Use of the path", above),
+        },
+        "fixed-parameters": {
+            "dynamic against static thresholds, marker alike": fixed_parameters(MARKER_ALIKE),
+            "as the paper compares": fixed_parameters(((PROPOSED, BASELINE),)),
+        },
+        "low-thresholds": {
+            "": low_thresholds(STATED, HIGHER),
+            "against 320/1280": low_thresholds(STATED, HIGH),
+            "10/40 against 40/160": low_thresholds("10/40", STATED),
+        },
+        "high-thresholds": {"": high_thresholds(HIGH), "160/640": high_thresholds(HIGHER)},
+        "one-queue-unfair": variants(
+            lambda more: of_paths(ONE, above, more), {"": MORE, "a tenth more": 1.1, "twice": 2.0}
+        ),
+        "queue-each-fair": variants(
+            lambda apart: of_paths(TWO, near, 1, apart), {"": TOLERANCE, "5 %": 0.05, "20 %": 0.2}
+        ),
+        "rule-spares-timeouts": rule_reinforces("timeouts", "Timeouts of a flow", below),
+    },
     tables=(
         _table(
             "Spread of rate over contract; flows of ten that have their contract",
@@ -355,13 +330,11 @@ ABLATION = THIS.study(
             where={"part": "thresholds"},
             digits=4,
         ),
-        Table(
-            "Rate of a flow on two paths that share a link of 30 Mbit/s, Mbit/s",
-            {"throughput": ""},
+        *tables(
             QUEUES,
             (PATHS,),
-            where={"part": "round trips"},
-            digits=2,
+            ("Rate of a flow on two paths that share a link of 30 Mbit/s, Mbit/s", "throughput", 2),
+            part="round trips",
         ),
     ),
     plots=(

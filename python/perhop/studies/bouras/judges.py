@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from perhop.show.declared import Factor, Factors
+from perhop.statistics.intervals import Estimate
 from perhop.statistics.judging import (
+    Check,
     above,
     all_of,
     at_least,
@@ -18,6 +21,8 @@ from perhop.statistics.judging import (
     near,
     opposite,
 )
+from perhop.studies import judges
+from perhop.studies.bouras import common
 from perhop.studies.bouras.common import (
     BASELINE,
     FLOWS,
@@ -25,27 +30,9 @@ from perhop.studies.bouras.common import (
     JUDGED_SET,
     LARGE,
     PROPOSED,
-    SETS,
     groups,
-    spread_of_equals,
 )
-from perhop.studies.judges import (
-    Statement,
-    difference,
-    differences,
-    grouped,
-    level,
-    levels,
-    of_runs,
-    of_statements,
-)
-
-if TYPE_CHECKING:
-    from perhop.show.declared import Factor, Factors
-    from perhop.statistics.intervals import Estimate
-    from perhop.statistics.judging import Check
-    from perhop.studies.bouras.common import Rates
-    from perhop.studies.judges import Judge, Judges, Numbers, Side
+from perhop.studies.judges import Judge, Judges, Numbers, Side, Statement, differences, grouped, level, levels
 
 KEPT = 0.99
 """A flow that has this part of its contract has it."""
@@ -89,9 +76,9 @@ class Case:
     round_trip: int = JUDGED_ROUND_TRIP
 
     @property
-    def rates(self) -> Rates:
+    def rates(self) -> common.Rates:
         """The contracted rates."""
-        return SETS[self.contracts]
+        return common.SETS[self.contracts]
 
     def key(self, scenario: int, scheme: str, **more: Factor) -> dict[str, Any]:
         """The factors of a number."""
@@ -111,7 +98,7 @@ class Case:
 
     def change(self, metric: str, scenario: int, **more: Factor) -> Numbers:
         """Proposed less baseline; it reads as both: `0.25 ± 0.01 against 0.48 ± 0.02`."""
-        return difference(metric, *self.pair(scenario, **more)).reads("{first} against {second}")
+        return judges.difference(metric, *self.pair(scenario, **more)).reads("{first} against {second}")
 
     def changes(self, metric: str, scenarios: Iterable[int]) -> Numbers:
         """Proposed less baseline in several scenarios; each reads as both."""
@@ -157,25 +144,25 @@ def by_flow(metric: str, key: Factors, flows: Iterable[int]) -> Numbers:
     return levels(metric, {n: {**key, "flow": n} for n in flows}).reads("{name}: {value}")
 
 
+def _mean(*values: float) -> float:
+    return sum(values) / len(values)
+
+
 def mean_of(metric: str, key: Factors, flows: Iterable[int]) -> Numbers:
     """The mean over these flows in each run."""
-    named = [(metric, {**key, "flow": n}) for n in flows]
-    return of_runs({"": (lambda *values: sum(values) / len(values), *named)}).reads("{value}")
+    return judges.of_runs({"": (_mean, *_named(metric, key, flows))}).reads("{value}")
 
 
-def group_means(metric: str, key: Factors, rates: Rates) -> Numbers:
+def group_means(metric: str, key: Factors, rates: common.Rates) -> Numbers:
     """The mean of each group of flows of one contract."""
-    means = {
-        f"{rate:g}": (lambda *values: sum(values) / len(values), *_named(metric, key, numbers))
-        for rate, numbers in groups(rates).items()
-    }
-    return of_runs(means).reads("{name}: {value}")
+    means = {f"{rate:g}": (_mean, *_named(metric, key, flows)) for rate, flows in groups(rates).items()}
+    return judges.of_runs(means).reads("{name}: {value}")
 
 
 def group_steps(
     metric: str,
     keys: Sequence[Factors],
-    rates: Rates,
+    rates: common.Rates,
     between: Callable[[float, float], float] = lambda low, high: high - low,
 ) -> Numbers:
     """What lies between the means of each two neighbouring groups.
@@ -190,15 +177,13 @@ def group_steps(
     def step(low: int) -> Callable[..., float]:
         def how(*values: float) -> float:
             size = len(values) // len(keys)
-            found = []
-            for place in range(len(keys)):
-                mine = values[place * size : (place + 1) * size]
-                found.append(between(sum(mine[:low]) / low, sum(mine[low:]) / (size - low)))
+            places = (values[start : start + size] for start in range(0, len(values), size))
+            found = [between(_mean(*mine[:low]), _mean(*mine[low:])) for mine in places]
             return found[0] - sum(found[1:])
 
         return how
 
-    return of_runs(
+    return judges.of_runs(
         {
             f"{high:g} over {low:g}": (
                 step(len(below_)),
@@ -213,23 +198,13 @@ def _named(metric: str, key: Factors, flows: Iterable[int]) -> list[tuple[str, F
     return [(metric, {**key, "flow": n}) for n in flows]
 
 
-def parts(metric: str, key: Factors, rates: Rates) -> Numbers:
+def parts(metric: str, key: Factors, rates: common.Rates) -> Numbers:
     """What each group has, over its contract's part of the whole."""
-    return levels(metric, {rate: {**key, "contract": rate} for rate in groups(rates)}).reads(
-        "{name}: {value}"
-    )
+    found = levels(metric, {rate: {**key, "contract": rate} for rate in groups(rates)})
+    return found.reads("{name}: {value}")
 
 
 # ---------------------------------------------------------------- windows
-
-
-def larger_windows(case: Case) -> Judge:
-    """Judge whether every flow's mean window is larger."""
-    found = differences("window", {n: case.pair(1, flow=n) for n in ALL_FLOWS}).reads("{name}: {value}")
-    return found.all(above).said(
-        "Mean window, packets, proposed − baseline, by flow: {:+.1}. Mean over flows: {mean:.1}.",
-        mean=case.change("mean_window", 1),
-    )
 
 
 def compared(case: Case, metric: str, words: str, side: Side, digits: int = 2) -> Judge:
@@ -238,24 +213,10 @@ def compared(case: Case, metric: str, words: str, side: Side, digits: int = 2) -
     return found.all(side).said(f"{words}: {{:+.{digits}}}.")
 
 
-def nearer_to_theory(case: Case, metric: str) -> Judge:
-    """Judge the distance of mean windows to what theory says."""
-    return compared(case, metric, "Distance of mean windows to theory, packets", below)
-
-
 def levels_apart(case: Case, words: str, between: Callable[[float, float], float]) -> Judge:
     """Judge whether neighbouring groups' mean windows are farther apart than under the baseline."""
     found = group_steps("window", case.pair(1), case.rates, between)
     return found.all(above).said(f"{words}, proposed − baseline, by contracts: {{:+.2}}.")
-
-
-def windows_in_order(case: Case) -> Judge:
-    """Judge whether each group's mean window is above that of the group below, in all scenarios."""
-    steps = grouped({n: group_steps("window", [case.ours(n)], case.rates) for n in SCENARIOS})
-    means = grouped(
-        {n: group_means("window", case.ours(n), case.rates) for n in SCENARIOS}, "scenario {name} {all}"
-    )
-    return steps.all(above).said("Mean window, packets, by contract: {means:.1f}.", means=means)
 
 
 def windows_in_proportion(case: Case, tolerance: float) -> Judge:
@@ -275,30 +236,27 @@ def smoother(case: Case, scenarios: Sequence[int]) -> Judge:
     return found.all(below).said("Standard deviation of a flow's window over its mean: {}.")
 
 
-def sum_of_windows(case: Case, tolerance: float) -> Judge:
-    """Judge whether the sum of the windows is about the path's rate times its round trip."""
-    found = levels("windows_over_product", {n: case.ours(n) for n in SCENARIOS}).reads("{name}: {value}")
-    return found.all(near, 1, tolerance).said(
-        "Sum of mean windows over rate times round trip, by scenario: {}."
-    )
-
-
 # ---------------------------------------------------------------- rates
 
 
 def ordered(case: Case, spots: Sequence[Spot]) -> Judge:
     """Judge the order of the groups' rates under the proposed scheme."""
-    metrics = {spot.name: (spot.metric("rate"), spot.key(case, case.proposed)) for spot in spots}
-    steps = {name: group_steps(metric, [key], case.rates) for name, (metric, key) in metrics.items()}
-    means = {name: group_means(metric, key, case.rates) for name, (metric, key) in metrics.items()}
-    baseline = group_means(spots[0].metric("rate"), spots[0].key(case, case.baseline), case.rates)
+
+    def at(spot: Spot, scheme: str) -> tuple[str, dict[str, Any]]:
+        return spot.metric("rate"), spot.key(case, scheme)
+
+    def steps(spot: Spot) -> Numbers:
+        metric, key = at(spot, case.proposed)
+        return group_steps(metric, [key], case.rates)
+
+    means = {spot.name: group_means(*at(spot, case.proposed), case.rates) for spot in spots}
     return (
-        grouped(steps)
+        grouped({spot.name: steps(spot) for spot in spots})
         .all(above)
         .said(
             "Rate, Mbit/s, by contract: {means:.1f}" + _beside(spots, "{baseline:.1f}") + ".",
             means=grouped(means, "{name} {all}"),
-            baseline=baseline,
+            baseline=group_means(*at(spots[0], case.baseline), case.rates),
         )
     )
 
@@ -410,43 +368,13 @@ def no_slow_start(case: Case, *, mostly: bool = False) -> Judge:
 def eliminates_slow_starts(case: Case, scenarios: Sequence[int]) -> Judge:
     """Judge whether the proposed scheme has no timeouts where the baseline has some."""
     theirs = [("timeouts", case.theirs(n)) for n in scenarios]
-    some = of_runs({"": (lambda *values: sum(values), *theirs)}).all(above)
+    some = judges.of_runs({"": (lambda *values: sum(values), *theirs)}).all(above)
     return (without_timeouts(case, scenarios) & some).said(
         "Timeouts of a flow: {both:.2}.", both=case.changes("timeouts", scenarios)
     )
 
 
-def baseline_slow_starts(case: Case) -> Judge:
-    """Judge whether there are timeouts under the baseline."""
-    found = level("timeouts", case.theirs(1)).all(above)
-    return found.said("Timeouts of a flow: {both:.2}.", both=case.change("timeouts", 1))
-
-
-def same_round_trip(case: Case, most: float) -> Judge:
-    """Judge whether the longest and the shortest mean round trip of the flows are nearly the same."""
-    found = level("trip_ratio", case.ours(1))
-    return found.all(at_most, most).said("Longest over shortest mean round trip: {}.")
-
-
 # ---------------------------------------------------------------- bursts
-
-
-def advantages_in_bursts(case: Case) -> Judge:
-    """Judge whether rates are nearer to the proportion, and more is used, with bursts on and off."""
-    spread, use = case.in_phases("burst_spread"), case.in_phases("burst_use")
-    return (spread.all(below) & use.all(above)).said(
-        "Spread of rate over contract with bursts {:.2}. Use of what EF traffic leaves {use}.", use=use
-    )
-
-
-def same_parts_in_bursts(case: Case) -> Judge:
-    """Judge whether each group's part of all rates is nearly the same with bursts on as with bursts off."""
-    on, off = (case.ours(4, bursts=name) for name in PHASES)
-    pairs = {rate: ({**on, "contract": rate}, {**off, "contract": rate}) for rate in groups(case.rates)}
-    found = differences("burst_share", pairs).reads("{name}: {value}")
-    return found.all(near, 0, 0.1).said(
-        "Rate over the part in proportion, bursts on − off, by contract: {:+.2}."
-    )
 
 
 def uses_what_is_free(case: Case, full: float, metric: str = "burst_use") -> Judge:
@@ -455,13 +383,7 @@ def uses_what_is_free(case: Case, full: float, metric: str = "burst_use") -> Jud
     return found.said("Use of what EF traffic leaves, with bursts {both}.", both=case.in_phases(metric))
 
 
-def kept_in_bursts(case: Case, kept: float) -> Judge:
-    """Judge whether every flow has its contract under the proposed scheme while bursts are on."""
-    found = by_flow("burst_over_contract", case.ours(4, bursts="on"), ALL_FLOWS)
-    return found.all(at_least, kept).said("Rate over contract while bursts are on, by flow: {:.2}.")
-
-
-def baseline_cannot(case: Case, met: int) -> Judge:
+def baseline_cannot(case: Case, met: float) -> Judge:
     """Judge whether at most so many flows have their contracts under the baseline in bursts."""
     ours, theirs = (level("burst_contracts_met", key) for key in case.pair(4, bursts="on"))
     return theirs.all(at_most, met).said(
@@ -482,35 +404,15 @@ def performs_poorly(case: Case, full: float = FULL) -> Judge:
     )
 
 
-def performs_worse(case: Case) -> Judge:
-    """Judge whether the baseline uses and differentiates less, and gives the large flows less."""
-    spread, use = case.in_phases("burst_spread"), case.in_phases("burst_use")
-    pairs = {f"{n} {name}": case.pair(4, bursts=name, flow=n) for n in LARGE for name in PHASES}
-    large = differences("burst_rate", pairs).reads("{name}: {value}")
-    return (spread.all(below) & use.all(above) & large.all(above)).said(
-        "Spread of rate over contract with bursts {:.2}; use {use}; rates of flows 8 to 10, "
-        "proposed − baseline, Mbit/s: {large:+.2}.",
-        use=use,
-        large=large,
-    )
-
-
 def baseline_poor(case: Case, of_equal: float) -> Judge:
     """Judge whether the baseline's spread in bursts is above this part of that of equal shares."""
-    equal = spread_of_equals(case.rates)
+    equal = common.spread_of_equals(case.rates)
     found = level("burst_spread", case.theirs(4, bursts="on")).all(above, of_equal * equal)
     return found.said(
         "Spread of rate over contract while bursts are on: {both:.2}; "
         f"equal shares would have {equal:.2f}.",
         both=case.change("burst_spread", 4, bursts="on"),
     )
-
-
-def baseline_poorer(case: Case, times: float) -> Judge:
-    """Judge whether the baseline's spread in bursts is above so many times the proposal's."""
-    ours, theirs = case.pair(4, bursts="on")
-    found = difference("burst_spread", theirs, ours, factor=times).reads("{second} against {first}")
-    return found.all(above).said("Spread of rate over contract while bursts are on: {:.2}.")
 
 
 # ---------------------------------------------------------------- colors
@@ -524,16 +426,6 @@ def colored_by_contract(case: Case, most: float) -> Judge:
         found.reads("scenario {name} {first} against {second}", "; ")
         .all(below)
         .said("Spread over contract of IN packets against that of windows: {:.2}.")
-    )
-
-
-def in_packets_in_proportion(case: Case, tolerance: float) -> Judge:
-    """Judge whether each group has its contract's part of all IN packets."""
-    found = {f"scenario {n}": parts("in_share", case.ours(n), case.rates) for n in SCENARIOS}
-    return (
-        grouped(found, "{name} {all}")
-        .all(near, 1, tolerance)
-        .said("IN packets over the part in proportion, by contract: {:.2}.")
     )
 
 
@@ -559,7 +451,7 @@ def improves(case: Case, most: int) -> Judge:
         " Spread of rate over contract, proposed − baseline: {change:+.2}. "
         "Use of the path, by scenario: {uses}; of what EF traffic leaves in scenario 4 {bursts}."
     )
-    return of_statements(statements, lambda *checks: at_least_of(most, checks)).said(
+    return judges.of_statements(statements, lambda *checks: at_least_of(most, checks)).said(
         "So in scenarios {holding}." + (numbers if most == len(SCENARIOS) else ""),
         change=change,
         uses=grouped(uses, between=", "),

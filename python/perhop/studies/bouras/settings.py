@@ -6,37 +6,18 @@ claims is in the map.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from perhop.show.declared import Table
+from perhop.measures.run import Run
+from perhop.show.declared import Factors, tables
 from perhop.statistics.judging import Judgement, above, below, fact, judge
-from perhop.studies.bouras import judges
-from perhop.studies.bouras.common import (
-    ADMISSIBLE,
-    BASELINE,
-    JUDGED_SET,
-    PROPOSED,
-    PROPOSED_IN,
-    ROUND_TRIP_AXIS,
-    ROUND_TRIPS,
-    SET_AXIS,
-    SETS,
-    SHORT,
-    THIS,
-    TITLE,
-)
+from perhop.studies.bouras import common, judges
+from perhop.studies.bouras.common import ADMISSIBLE, BASELINE, JUDGED_SET, PROPOSED, PROPOSED_IN, ROUND_TRIPS
 from perhop.studies.bouras.judges import Case, cell
 from perhop.studies.bouras.scenarios import SCENARIO_AXIS, samples, setting_of
-from perhop.studies.evidence import Sample
-from perhop.studies.judges import grouped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.studies.evidence import Evidence
-    from perhop.studies.judges import Judge
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.judges import Numbers, grouped
 
 QUOTED = (0.20, 0.25)
 """Mean queue over BW*D that section 4 quotes from the authors' earlier work."""
@@ -50,18 +31,18 @@ def cells() -> list[dict[str, Any]]:
     """What the choices need: dynamic WRED's queue by round trip, the baseline by round trip and by set."""
     queue = [cell(n, PROPOSED, JUDGED_SET, ms) for ms in ROUND_TRIPS for n in (1, 2)]
     trips = [cell(2, BASELINE, JUDGED_SET, ms) for ms in ROUND_TRIPS]
-    sets = [cell(2, BASELINE, name, ms) for ms in ALL_SETS_AT for name in SETS if name != JUDGED_SET]
+    sets = [cell(2, BASELINE, name, ms) for ms in ALL_SETS_AT for name in common.SETS if name != JUDGED_SET]
     return [*queue, *trips, *sets, cell(2, PROPOSED_IN)]
 
 
 def build(factors: Factors) -> Mapping[str, Any]:
     """One scenario under one scheme, in short."""
-    return setting_of(factors).scenario(int(factors["scenario"]), str(factors["scheme"]), SHORT)
+    return setting_of(factors).scenario(int(factors["scenario"]), str(factors["scheme"]), common.SHORT)
 
 
 def take(factors: Factors, run: Run) -> Iterator[Sample]:
     """The samples of the figures."""
-    return samples(factors, run, SHORT)
+    return samples(factors, run, common.SHORT)
 
 
 def round_trip_of_the_queue(evidence: Evidence) -> Judgement:
@@ -95,26 +76,17 @@ def set_decides(evidence: Evidence) -> Judgement:
     )
 
 
-def low_thresholds_at_long_trips() -> Judge:
-    """Where 160 packets are the bandwidth-delay product, static WRED's large flows are safe; beyond, not."""
-    found = {ms: judges.of_large(Case(round_trip=ms), 2) for ms in ROUND_TRIPS}
-    short, long = found[ROUND_TRIPS[0]], found[ROUND_TRIPS[-1]]
-    return (short.all(above, judges.KEPT) & long.all(below, judges.KEPT)).said(
-        "Rate over contract of flows 8 to 10 on 50 Mbit/s by round trip, ms: {by_trip:.2}.",
-        by_trip=grouped(found, between=", "),
-    )
+def of_large(**case: Any) -> Numbers:  # noqa: ANN401 - fields of a case
+    """Rate over contract of flows 8 to 10 on 50 Mbit/s under the baseline of a case."""
+    return judges.of_large(Case(**case), 2)
 
 
-def in_profile_must_be_spared() -> Judge:
-    """Where dynamic WRED drops IN packets as well, flows 8, 9 and 10 miss their contracts under it."""
-    found = judges.of_large(Case(baseline=PROPOSED_IN), 2).all(below, judges.KEPT)
-    return found.said("Rate over contract of flows 8 to 10 on 50 Mbit/s: {}.")
+SHORTEST, *_, LONGEST = TRIPS = {ms: of_large(round_trip=ms) for ms in ROUND_TRIPS}
 
-
-SETTINGS_STUDY = THIS.study(
+SETTINGS_STUDY = common.THIS.study(
     "settings",
     title="What the choice of the setting rests on",
-    source=f"{TITLE}: round trip and contracts of its lost Figure 1",
+    source=f"{common.TITLE}: round trip and contracts of its lost Figure 1",
     summary="dynamic WRED's queue at four round trips; large flows with 17 sets of contracts",
     cells=cells(),
     scenario=build,
@@ -122,25 +94,39 @@ SETTINGS_STUDY = THIS.study(
     judges={
         "round-trip-of-the-queue": round_trip_of_the_queue,
         "set-decides": set_decides,
-        "low-thresholds-at-long-trips": low_thresholds_at_long_trips(),
-        "in-profile-must-be-spared": in_profile_must_be_spared(),
+        # Where 160 packets are the bandwidth-delay product, static WRED's large flows are safe; beyond, not.
+        "low-thresholds-at-long-trips": (
+            TRIPS[SHORTEST].all(above, judges.KEPT) & TRIPS[LONGEST].all(below, judges.KEPT)
+        ).said(
+            "Rate over contract of flows 8 to 10 on 50 Mbit/s by round trip, ms: {by_trip:.2}.",
+            by_trip=grouped(TRIPS, between=", "),
+        ),
+        # Where dynamic WRED drops IN packets as well, flows 8, 9 and 10 miss their contracts under it.
+        "in-profile-must-be-spared": of_large(baseline=PROPOSED_IN)
+        .all(below, judges.KEPT)
+        .said("Rate over contract of flows 8 to 10 on 50 Mbit/s: {}."),
     },
     tables=(
-        Table(
-            "Mean queue of the first link under TWAM + DWRED, share of the bandwidth-delay product",
-            {"queue": ""},
-            ROUND_TRIP_AXIS,
+        *tables(
+            common.ROUND_TRIP_AXIS,
             (SCENARIO_AXIS,),
-            where={"link": "R1-R2", "scheme": PROPOSED, "set": JUDGED_SET, "scenario": (1, 2)},
-            digits=2,
+            (
+                "Mean queue of the first link under TWAM + DWRED, share of the bandwidth-delay product",
+                "queue",
+                2,
+            ),
+            link="R1-R2",
+            scheme=PROPOSED,
+            set=JUDGED_SET,
+            scenario=(1, 2),
         ),
-        Table(
-            "Rate over contract of flow 10 under TSW2CM + WRED on 50 Mbit/s",
-            {"over_contract": ""},
-            SET_AXIS,
-            (ROUND_TRIP_AXIS,),
-            where={"flow": 10, "scheme": BASELINE, "scenario": 2},
-            digits=2,
+        *tables(
+            common.SET_AXIS,
+            (common.ROUND_TRIP_AXIS,),
+            ("Rate over contract of flow 10 under TSW2CM + WRED on 50 Mbit/s", "over_contract", 2),
+            flow=10,
+            scheme=BASELINE,
+            scenario=2,
         ),
     ),
     plots=(),
