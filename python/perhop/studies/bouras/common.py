@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from perhop.measures.run import Run
 from perhop.show.declared import Axis
 from perhop.studies.evidence import Sample
 from perhop.studies.paper import Paper
 from perhop.studies.sampling import MBPS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from perhop.measures.run import Run
 
 THIS = Paper(__package__)
 TITLE = (
@@ -28,11 +24,6 @@ FLOWS = 10
 Rates = tuple[float, ...]
 
 
-def contracts(small: float, middle: float, large: float) -> Rates:
-    """Flows 1 to 4, 5 to 7 and 8 to 10 with a common rate each."""
-    return (float(small),) * 4 + (float(middle),) * 3 + (float(large),) * 3
-
-
 def admissible_sets() -> dict[str, Rates]:
     """Every set of contracts in whole Mbit/s, in three groups, that agrees with the paper's text.
 
@@ -40,11 +31,11 @@ def admissible_sets() -> dict[str, Rates]:
     40 Mbit/s that scenario 4 leaves are to suffice. Flows 8, 9 and 10 have the largest rate, which is above
     5: with an equal share of 50 Mbit/s they fail to obtain it.
     """
-    found = {}
+    found: dict[str, Rates] = {}
     for small in range(1, 11):
         for middle in range(small + 1, 11):
             for large in range(max(middle + 1, 6), 11):
-                rates = contracts(small, middle, large)
+                rates = (float(small),) * 4 + (float(middle),) * 3 + (float(large),) * 3
                 if 30 <= sum(rates) <= 40:
                     found[f"{small}/{middle}/{large}"] = rates
     return found
@@ -117,12 +108,8 @@ class Times:
 
     def measured(self, scenario: int) -> tuple[float, float]:
         """Return from when to when was measured."""
-        return {
-            1: (self.begin, self.steady),
-            2: (self.begin, self.steady),
-            3: self.window,
-            4: (self.burst, self.burst * (1 + self.phases)),
-        }[scenario]
+        bursts = (self.burst, self.burst * (1 + self.phases))
+        return {3: self.window, 4: bursts}.get(scenario, (self.begin, self.steady))
 
 
 TIMES = Times()
@@ -194,18 +181,12 @@ class Setting:
         ]
         links = {f"R{n}-R{n + 1}": self._link(n, rate_mbps, rule) for n in (1, 2, 3)}
         if number == 4:
-            ef = {
-                "name": "ef",
-                "match": {"dscp": 46},
-                "cap": f"{EF_CAP:g}Mbps",
-                "rule": {"aqm": "drop-tail", "limit": "50p"},
-            }
+            ef = {"name": "ef", "match": {"dscp": 46}, "cap": f"{EF_CAP:g}Mbps"}
+            ef["rule"] = {"aqm": "drop-tail", "limit": "50p"}
             links["R2-R3"]["queue"] = {"scheduler": "priority", "queues": [ef, {"name": "af", "rule": rule}]}
             entries.append(bursts(times.burst))
-        control: dict[str, Any] = {
-            "interval": self.interval,
-            "window": "in-flight" if scheme == EDGE else "sender",
-        }
+        seen = "in-flight" if scheme == EDGE else "sender"
+        control: dict[str, Any] = {"interval": self.interval, "window": seen}
         if self.round_trips > 1:
             control["round-trips"] = self.round_trips
         if self.equation_3 != "own-window":
@@ -230,9 +211,8 @@ class Setting:
         }
 
     def _tcp(self, scheme: str, number: int, rate: float, start: float) -> dict[str, Any]:
-        profile: dict[str, Any] = {"marker": "twam", "rate": f"{rate:g}Mbps"}
-        if marker(scheme) == TSW:
-            profile = {"marker": "tsw", "rate": f"{rate:g}Mbps", "window": f"{self.average_s:g}s"}
+        own = {"window": f"{self.average_s:g}s"} if marker(scheme) == TSW else {}
+        profile = {"marker": marker(scheme), "rate": f"{rate:g}Mbps", **own}
         return {
             "name": f"flow {number}",
             "path": "lsp",
@@ -249,20 +229,9 @@ SETTING = Setting()
 
 def bursts(seconds: float) -> dict[str, Any]:
     """UDP of 11 Mbit/s from R2 to R3 as EF, on and off for so long in turn."""
-    return {
-        "name": "bursts",
-        "from": "R2",
-        "to": "R3",
-        "dscp": 46,
-        "start": f"{seconds:g}s",
-        "transport": {
-            "udp": "on-off",
-            "rate": "11Mbps",
-            "on": f"{seconds:g}s",
-            "off": f"{seconds:g}s",
-            "periods": "constant",
-        },
-    }
+    period = f"{seconds:g}s"
+    transport = {"udp": "on-off", "rate": "11Mbps", "on": period, "off": period, "periods": "constant"}
+    return {"name": "bursts", "from": "R2", "to": "R3", "dscp": 46, "start": period, "transport": transport}
 
 
 def marker(scheme: str) -> str:

@@ -7,9 +7,12 @@ the figures; the claims are judged by the same rules.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from perhop.measures.run import Run
+from perhop.show.declared import Factors
 from perhop.studies.assumptions import Place, map_of
 from perhop.studies.bouras import ablation, scenarios
 from perhop.studies.bouras.claims import BY_STUDY
@@ -26,18 +29,12 @@ from perhop.studies.bouras.common import (
     SHORT,
     THIS,
     TITLE,
+    Setting,
 )
 from perhop.studies.bouras.judges import Case
+from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.studies.bouras.common import Setting
-    from perhop.studies.evidence import Sample
-    from perhop.studies.study import Study
+from perhop.studies.study import Study
 
 OUT_ONLY = "OUT only"
 READINGS = {
@@ -65,19 +62,10 @@ ALONE: Mapping[str, Mapping[str, Setting]] = {
         "SACK": replace(SETTING, tcp={**SENDER, "sack": True}),
         "Linux": replace(SETTING, tcp={"tcp": "linux"}),
     },
-    "buffer": {
-        "1 product": replace(SETTING, buffer=1.0),
-        "4 products": replace(SETTING, buffer=4.0),
-    },
-    "TSW2CM's average": {
-        "0.2 s": replace(SETTING, average_s=0.2),
-        "5 s": replace(SETTING, average_s=5.0),
-    },
+    "buffer": {"1 product": replace(SETTING, buffer=1.0), "4 products": replace(SETTING, buffer=4.0)},
+    "TSW2CM's average": {"0.2 s": replace(SETTING, average_s=0.2), "5 s": replace(SETTING, average_s=5.0)},
     "equation 3": {"all windows": replace(SETTING, equation_3="all-windows")},
-    "alpha": {
-        "2 round trips": replace(SETTING, round_trips=2),
-        "4 round trips": replace(SETTING, round_trips=4),
-    },
+    "alpha": {f"{n} round trips": replace(SETTING, round_trips=n) for n in (2, 4)},
 }
 """The assumptions that are varied one at a time, on the stated network."""
 FIGURES = {
@@ -87,34 +75,15 @@ FIGURES = {
     "fig5": scenarios.FIG5,
     "general": scenarios.GENERAL,
 }
-USED: Mapping[str, frozenset[str]] = {
-    "fig2": frozenset(
-        {
-            *("window", "mean_window", "window_spread", "window_share", "timeouts", "without_timeouts"),
-            *("trip_ratio", "computations"),
-        }
-    ),
-    "fig3": frozenset(
-        {
-            *("window_error", "window_error_by_equation_1", "utilization", "spread", "rate_share"),
-            *("throughput", "over_contract"),
-        }
-    ),
-    "fig4": frozenset({"throughput", "spread", "rate_share", "over_contract"}),
-    "fig5": frozenset(
-        {
-            *("burst_rate", "burst_share", "burst_spread", "burst_use", "settled_use"),
-            *("burst_contracts_met", "burst_over_contract"),
-        }
-    ),
-    "general": frozenset(
-        {
-            *("utilization", "spread", "throughput", "rate_share", "burst_rate", "burst_spread"),
-            *("burst_share", "burst_use", "window", "window_spread", "in_spread", "in_share"),
-            *("windows_over_product", "window_variation", "timeouts", "computations"),
-        }
-    ),
-    "ablation": frozenset({"spread", "utilization"}),
+USED = {
+    "fig2": "window mean_window window_spread window_share timeouts without_timeouts trip_ratio computations",
+    "fig3": "window_error window_error_by_equation_1 utilization spread rate_share throughput over_contract",
+    "fig4": "throughput spread rate_share over_contract",
+    "fig5": "burst_rate burst_share burst_spread burst_use settled_use burst_contracts_met "
+    "burst_over_contract",
+    "general": "utilization spread throughput rate_share burst_rate burst_spread burst_share burst_use "
+    "window window_spread in_spread in_share windows_over_product window_variation timeouts computations",
+    "ablation": "spread utilization",
 }
 """The metrics that the claims of each study need; a map of all would be large."""
 PARTS = ("marker-improves-fairness", "drop-rule-reinforces", "fixed-parameters")
@@ -146,7 +115,7 @@ def figures_at(case: Case, setting: Setting) -> list[Study]:
 
 
 def _used(item: str, samples: Iterable[Sample]) -> Iterator[Sample]:
-    return (sample for sample in samples if sample.metric in USED[item])
+    return (sample for sample in samples if sample.metric in USED[item].split())
 
 
 def parts_at(setting: Setting) -> Study:

@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from perhop.show.declared import Axis, Plot, Reference, Row, Table
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors, Plot, Reference, Row, Table, tables
+from perhop.studies.bouras import common
 from perhop.studies.bouras.claims import BY_STUDY
 from perhop.studies.bouras.common import (
     BASELINE,
     CAPACITY,
-    EF_CAP,
     FLOW_AXIS,
     PROPOSED,
     SCHEMES,
-    SETS,
     SETTING,
-    THIS,
     TIMES,
-    TITLE,
-    Setting,
-    basics,
-    by_group,
     groups,
-    proportional,
-    spread,
-    windows,
 )
 from perhop.studies.bouras.judges import Case, cell
-from perhop.studies.evidence import Sample
+from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.sampling import MBPS
 from perhop.studies.study import Study
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.studies.bouras.common import Rates, Times
-    from perhop.studies.evidence import Evidence
 
 COMPARED = (PROPOSED, BASELINE)
 RUNS = 6
@@ -51,9 +37,9 @@ SHOWN = tuple(float(at) for at in range(101, 201))
 """Figure 2's windows in time are shown at these, in s."""
 
 
-def setting_of(factors: Factors) -> Setting:
+def setting_of(factors: Factors) -> common.Setting:
     """The network and contracts of a cell."""
-    return Setting(round_trip=float(factors["round_trip"]), rates=SETS[str(factors["set"])])
+    return common.Setting(round_trip=float(factors["round_trip"]), rates=common.SETS[str(factors["set"])])
 
 
 def build(factors: Factors) -> Mapping[str, Any]:
@@ -61,19 +47,21 @@ def build(factors: Factors) -> Mapping[str, Any]:
     return setting_of(factors).scenario(int(factors["scenario"]), str(factors["scheme"]))
 
 
-def samples(factors: Factors, run: Run, times: Times = TIMES) -> Iterator[Sample]:
+def samples(factors: Factors, run: Run, times: common.Times = TIMES) -> Iterator[Sample]:
     """Rates and windows; in scenario 4 also by burst."""
     return samples_on(setting_of(factors), factors, run, times)
 
 
-def samples_on(setting: Setting, factors: Factors, run: Run, times: Times) -> Iterator[Sample]:
+def samples_on(setting: common.Setting, factors: Factors, run: Run, times: common.Times) -> Iterator[Sample]:
     """The samples of a run on this network."""
-    yield from basics(dict(factors), run, setting, times)
+    yield from common.basics(dict(factors), run, setting, times)
     if factors["scenario"] == 4:
         yield from burst_samples(factors, run, setting.rates, times)
 
 
-def burst_samples(factors: Factors, run: Run, rates: Rates, times: Times = TIMES) -> Iterator[Sample]:
+def burst_samples(
+    factors: Factors, run: Run, rates: common.Rates, times: common.Times = TIMES
+) -> Iterator[Sample]:
     """Scenario 4: rates while bursts are on and while they are off, without the first seconds of each."""
     series = run.raw["series"]
     at = np.asarray(series["time_s"])
@@ -87,14 +75,14 @@ def burst_samples(factors: Factors, run: Run, rates: Rates, times: Times = TIMES
         key = {**factors, "bursts": name}
         met = float(np.sum(got >= np.asarray(rates)))
         yield Sample(key, "burst_contracts_met", "of 10", met, 1.0)
-        yield Sample(key, "burst_spread", "fraction", spread(got, rates))
-        free = CAPACITY[4] - EF_CAP * odd
+        yield Sample(key, "burst_spread", "fraction", common.spread(got, rates))
+        free = CAPACITY[4] - common.EF_CAP * odd
         yield Sample(key, "settled_use", "fraction", float(np.sum(got)) / free)
         yield Sample(key, "burst_use", "fraction", float(np.sum(all_along)) / free)
-        yield from by_group(key, "burst_share", got, rates)
+        yield from common.by_group(key, "burst_share", got, rates)
         for flow, rate in enumerate(rates, start=1):
             mine = float(got[flow - 1])
-            yield Sample({**key, "flow": flow}, "burst_rate", "Mbit/s", mine)
+            yield Sample({**key, "flow": flow}, "burst_rate", MBPS, mine)
             yield Sample({**key, "flow": flow}, "burst_over_contract", "fraction", mine / rate)
 
 
@@ -109,7 +97,7 @@ def rates_in_time(factors: Factors, run: Run) -> Iterator[Sample]:
         for step, value in enumerate(means, start=1):
             if (at := step * STEP_S) > TIMES.measured(4)[0]:
                 key = {**factors, "contract": rate, "time_s": float(at)}
-                yield Sample(key, "rate_at", "Mbit/s", float(value))
+                yield Sample(key, "rate_at", MBPS, float(value))
 
 
 def windows_in_time(factors: Factors, run: Run) -> Iterator[Sample]:
@@ -117,7 +105,7 @@ def windows_in_time(factors: Factors, run: Run) -> Iterator[Sample]:
     yield from samples(factors, run)
     series = run.raw["series"]
     since = TIMES.measured(1)[0]
-    seen = windows(run, since)
+    seen = common.windows(run, since)
     times = np.asarray(series["time_s"])
     for rate, (number, *_) in groups(setting_of(factors).rates).items():
         for at, window in zip(times[times > since], seen[:, number - 1], strict=True):
@@ -129,11 +117,11 @@ def windows_in_time(factors: Factors, run: Run) -> Iterator[Sample]:
 
 def one_run(evidence: Evidence) -> Iterator[Row]:
     """These windows in the first run: a mean over runs would hide how they move."""
-    for scheme, at in itertools.product(COMPARED, SHOWN):
-        for rate in groups(SETTING.rates):
-            key = {**cell(1, scheme), "contract": rate, "time_s": at}
-            values = evidence.by_seed("window_at", key)
-            yield Row(key, "window_one_run", "packets", None, values[min(values)], None, 1)
+    keys = [
+        {**cell(1, scheme), "contract": rate, "time_s": at}
+        for scheme, at, rate in itertools.product(COMPARED, SHOWN, groups(SETTING.rates))
+    ]
+    yield from evidence.first_run("window_at", keys, "window_one_run", "packets")
 
 
 SCENARIO_AXIS = Axis("scenario", "Scenario", {1: "1 (30 Mbit/s)", 2: "2 (50 Mbit/s)"})
@@ -144,27 +132,23 @@ CONTRACTS = Axis(
 )
 
 
-def _by_flow(metric: str, title: str, scenario: int, digits: int = 2) -> Table:
-    return Table(
-        f"{title} ({', '.join(f'{r:g}' for r in SETTING.rates)})",
-        {metric: ""},
-        SCHEMES,
-        (FLOW_AXIS,),
-        where={"scenario": scenario},
-        digits=digits,
-    )
+FLOWS = f"({', '.join(f'{rate:g}' for rate in SETTING.rates)})"
+
+
+QUEUE = "Mean queue of the first link, share of the bandwidth-delay product"
+
+
+def _by_flow(metric: str, title: str, scenario: int, digits: int = 2) -> Iterator[Table]:
+    return tables(SCHEMES, (FLOW_AXIS,), (f"{title} {FLOWS}", metric, digits), scenario=scenario)
 
 
 def _plot(scenario: int, metric: str, title: str, y_label: str) -> Plot:
-    capacity = CAPACITY[scenario]
-    share = (
-        SETTING.theoretical_windows(capacity) if metric == "window" else proportional(SETTING.rates, capacity)
-    )
-    marks = [
-        Reference("in proportion", "flow", {n: float(v) for n, v in enumerate(share, start=1)}),
-    ]
-    if metric == "throughput":
-        marks.append(Reference("contract", "flow", dict(enumerate(SETTING.rates, start=1))))
+    capacity, number = CAPACITY[scenario], range(1, len(SETTING.rates) + 1)
+    if metric == "window":
+        share, contracts = SETTING.theoretical_windows(capacity).tolist(), []
+    else:
+        share = common.proportional(SETTING.rates, capacity)
+        contracts = [Reference("contract", "flow", dict(zip(number, SETTING.rates, strict=True)))]
     return Plot(
         id=f"{metric}-{scenario}",
         title=title,
@@ -174,22 +158,14 @@ def _plot(scenario: int, metric: str, title: str, y_label: str) -> Plot:
         series=SCHEMES,
         y_label=y_label,
         where={"scenario": scenario},
-        references=tuple(marks),
+        references=(Reference("in proportion", "flow", dict(zip(number, share, strict=True))), *contracts),
     )
 
 
 def _in_time(metric: str, title: str, y_label: str) -> Plot:
     """A line for each contract, a panel for each scheme."""
-    return Plot(
-        id=metric.replace("_", "-"),
-        title=title,
-        kind="lines",
-        metric=metric,
-        x=Axis("time_s", "Time, s"),
-        series=CONTRACTS,
-        y_label=y_label,
-        facet=SCHEMES,
-    )
+    time = Axis("time_s", "Time, s")
+    return Plot(metric.replace("_", "-"), title, "lines", metric, time, CONTRACTS, y_label, SCHEMES)
 
 
 def _study(
@@ -205,10 +181,10 @@ def _study(
     runs: int = RUNS,
     source: str = "",
 ) -> Study:
-    return THIS.study(
+    return common.THIS.study(
         item,
         title=title,
-        source=f"{TITLE}, {source or f'Figure {item[-1]}'}",
+        source=f"{common.TITLE}, {source or f'Figure {item[-1]}'}",
         summary=summary,
         # The proposal comes first, since the network's picture is that of the first cell.
         cells=[cell(n, scheme) for n in scenarios for scheme in COMPARED],
@@ -228,7 +204,7 @@ FIG2 = _study(
     "ten flows over three hops; TSW2CM with WRED against TWAM with dynamic WRED",
     scenarios=(1,),
     tables=(
-        _by_flow("window", "Mean window of each flow, packets", 1, 1),
+        *_by_flow("window", "Mean window of each flow, packets", 1, 1),
         Table(
             "Spread of window over contract; a flow's window in time, standard deviation over mean; "
             "timeouts of a flow in 180 s",
@@ -236,20 +212,8 @@ FIG2 = _study(
             SCHEMES,
             digits=2,
         ),
-        Table(
-            "Mean window over the part in proportion",
-            {"window_share": ""},
-            SCHEMES,
-            (CONTRACTS,),
-            digits=2,
-        ),
-        Table(
-            "Mean queue of the first link, share of the bandwidth-delay product",
-            {"queue": ""},
-            SCHEMES,
-            where={"link": "R1-R2"},
-            digits=2,
-        ),
+        *tables(SCHEMES, (CONTRACTS,), ("Mean window over the part in proportion", "window_share", 2)),
+        *tables(SCHEMES, (), (QUEUE, "queue", 2), link="R1-R2"),
     ),
     plots=(
         _in_time("window_one_run", "Window of one flow of each contract in one run", "packets"),
@@ -265,22 +229,15 @@ FIG3 = _study(
     "scenarios 1 and 2: windows against theory, rates against contracts",
     scenarios=(2, 1),
     tables=(
-        _by_flow("throughput", "Rate of each flow on 50 Mbit/s, Mbit/s", 2),
-        _by_flow("throughput", "Rate of each flow on 30 Mbit/s, Mbit/s", 1),
+        *_by_flow("throughput", "Rate of each flow on 50 Mbit/s, Mbit/s", 2),
+        *_by_flow("throughput", "Rate of each flow on 30 Mbit/s, Mbit/s", 1),
         Table(
             "Distance of mean windows to theory, packets; spread of rate over contract; use of the path",
             {"window_error": "windows", "spread": "rates", "utilization": "use"},
             SCHEMES,
             (SCENARIO_AXIS,),
         ),
-        Table(
-            "Mean queue of the first link, share of the bandwidth-delay product",
-            {"queue": ""},
-            SCHEMES,
-            (SCENARIO_AXIS,),
-            where={"link": "R1-R2"},
-            digits=2,
-        ),
+        *tables(SCHEMES, (SCENARIO_AXIS,), (QUEUE, "queue", 2), link="R1-R2"),
     ),
     plots=(_plot(2, "throughput", "Rate on 50 Mbit/s", "Mbit/s"),),
 )
@@ -291,7 +248,7 @@ FIG4 = _study(
     "scenario 3: one flow of each group begins late, 50 Mbit/s; all times a quarter of the paper's",
     scenarios=(3,),
     runs=FEWER_RUNS,
-    tables=(_by_flow("throughput", "Rate of each flow, Mbit/s", 3),),
+    tables=list(_by_flow("throughput", "Rate of each flow, Mbit/s", 3)),
     plots=(_plot(3, "throughput", "Rate from 100 s on", "Mbit/s"),),
 )
 
@@ -310,13 +267,11 @@ FIG5 = _study(
             (BURSTS,),
             digits=2,
         ),
-        Table(
-            f"Rate of each flow while bursts are on, Mbit/s ({', '.join(f'{r:g}' for r in SETTING.rates)})",
-            {"burst_rate": ""},
+        *tables(
             SCHEMES,
             (FLOW_AXIS,),
-            where={"bursts": "on"},
-            digits=2,
+            (f"Rate of each flow while bursts are on, Mbit/s {FLOWS}", "burst_rate", 2),
+            bursts="on",
         ),
     ),
     plots=(
@@ -351,22 +306,21 @@ GENERAL = _study(
             (ALL_SCENARIOS,),
             digits=2,
         ),
-        Table(
-            "A flow's window in time, standard deviation over mean",
-            {"window_variation": ""},
+        *tables(
             SCHEMES,
             (ALL_SCENARIOS,),
+            ("A flow's window in time, standard deviation over mean", "window_variation", 3),
         ),
     ),
     plots=(
         Plot(
-            id="spread",
-            title="Spread of rate over contract",
-            kind="bars",
-            metric="spread",
-            x=ALL_SCENARIOS,
-            series=SCHEMES,
-            y_label="standard deviation over mean",
+            "spread",
+            "Spread of rate over contract",
+            "bars",
+            "spread",
+            ALL_SCENARIOS,
+            SCHEMES,
+            "standard deviation over mean",
         ),
     ),
 )
