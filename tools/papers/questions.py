@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tools.papers.templates import Figure, Pages, figures, images, render
 
-from perhop.studies.statement import one_line
+from perhop.studies.paper import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

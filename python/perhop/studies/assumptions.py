@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perhop.show.declared import Factors
     from perhop.statistics.judging import Judgement
     from perhop.studies.evidence import Evidence, Sample
-    from perhop.studies.statement import Statement
+    from perhop.studies.paper import Statement
 
 STATE_VALUES = {True: 1.0, False: 0.0, None: 0.5}
 """The state of a claim as a number of a row."""

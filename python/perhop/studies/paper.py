@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from perhop.measures.run import Run
+from perhop.show.declared import Factors, Plot, Row, Table
+from perhop.statistics.judging import Judgement
+from perhop.studies.evidence import Evidence, Published, Sample
 from perhop.studies.judges import Judge, Judges, readings_together
-from perhop.studies.statement import Statement, one_line, statement
-from perhop.studies.study import Claim, Reading, Sentence, Study
+from perhop.studies.study import Claim, Note, Reading, Sentence, Study
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Unpack
 
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors, Plot, Row, Table
-    from perhop.studies.evidence import Evidence, Published, Sample
-    from perhop.studies.statement import Wording
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a paper says about one of its items.
+
+    Attributes:
+        claims: What its claims say, by id; they have no judge yet.
+    """
+
+    values: Sequence[Published]
+    notes: Sequence[Note]
+    claims: Mapping[str, Claim]
+    assumptions: Sequence[str]
+    method: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +160,7 @@ def _read(package: str, file: str) -> dict[str, Any]:
     return tomllib.loads(files(package).joinpath(file).read_text(encoding="utf-8"))
 
 
-def claims(wordings: Mapping[str, Wording], judges: Mapping[str, Judge | Judges]) -> Sequence[Claim]:
+def claims(wordings: Mapping[str, Claim], judges: Mapping[str, Judge | Judges]) -> Sequence[Claim]:
     """The words of claims joined with the functions that judge them.
 
     Args:
@@ -160,28 +173,83 @@ def claims(wordings: Mapping[str, Wording], judges: Mapping[str, Judge | Judges]
     """
     if wordings.keys() != judges.keys():
         raise ValueError(f"claims without words or judge: {sorted(wordings.keys() ^ judges.keys())}")
-    return [_claim(name, found, judges[name]) for name, found in wordings.items()]
+    return [_claim(found, judges[name]) for name, found in wordings.items()]
 
 
-def _claim(name: str, found: Wording, judge: Judge | Judges) -> Claim:
+def _claim(words: Claim, judge: Judge | Judges) -> Claim:
     judged = {"": judge} if callable(judge) else judge
-    named = {*({} if found.readings else {""}), *found.readings, *found.others}
-    if named != judged.keys():
-        raise ValueError(f"{name}: rules without words or judge: {sorted(named ^ judged.keys())}")
+    rules = [*([] if words.readings else [""]), *(one.name for one in (*words.readings, *words.others))]
+    if judged.keys() != set(rules):
+        raise ValueError(f"{words.id}: rules without words or judge: {sorted(judged.keys() ^ set(rules))}")
     readings, others = (
-        [Reading(one, rule, judged[one]) for one, rule in rules.items()]
-        for rules in (found.readings, found.others)
+        [replace(one, judge=judged[one.name]) for one in found] for found in (words.readings, words.others)
     )
-    return Claim(
-        name,
-        found.text,
-        readings_together({one.name: one.judge for one in readings}) if readings else judged[""],
-        found.source,
-        found.rule,
-        found.ours,
-        found.tried,
-        found.why,
-        readings,
-        others,
-        found.chose,
+    own = readings_together({one.name: one.judge for one in readings}) if readings else judged[""]
+    return replace(words, judge=own, readings=readings, others=others)
+
+
+def statement(data: Mapping[str, Any]) -> Statement:
+    """Read the published values, notes and claim texts of one item from its TOML table.
+
+    `[[values]]` tables hold one printed row each: `metric`, `factors` shared by the row, and `by`, `at`,
+    `values`: the name of one more factor, its values, and the printed number at each; `misprint` lists those
+    of its values whose number cannot be right. Or, for one number, `metric`, `factors` and `value`.
+    `[[notes]]` hold `text` and, for a printed number that cannot be right, `impossible = true`.
+    `[claims.ID]` hold `text` and, as far as they apply, `quote` and `section` (together), `rule`, `ours`,
+    `tried`, `why`, `chose`, and `readings` (in place of `rule`) and `others`, lists of `name` and `rule`.
+    `assumptions` lists what was chosen where the paper is silent; `method` says how it was simulated.
+
+    Raises:
+        KeyError, ValueError: The table is not of this form.
+    """
+    values = [
+        Published(
+            {**row.get("factors", {}), **more},
+            row["metric"],
+            float(value),
+            misprint=bool(more) and more[row["by"]] in row.get("misprint", []),
+        )
+        for row in data.get("values", [])
+        for more, value in _printed(row)
+    ]
+    notes = [Note(one_line(n["text"]), bool(n.get("impossible", False))) for n in data.get("notes", [])]
+    claims = {name: _words(name, entry) for name, entry in data.get("claims", {}).items()}
+    assumptions = [one_line(text) for text in data.get("assumptions", [])]
+    return Statement(values, notes, claims, assumptions, one_line(data["method"]))
+
+
+_WORDS = ("rule", "ours", "tried", "why", "chose")
+_RULES = ("readings", "others")
+
+
+def _words(name: str, entry: Mapping[str, Any]) -> Claim:
+    """A claim that nothing judges yet."""
+    unknown = entry.keys() - {"quote", "section", "text", *_WORDS, *_RULES}
+    if unknown:
+        raise ValueError(f"a claim has no {min(unknown)!r}")
+    if "readings" in entry and ("rule" in entry or len(entry["readings"]) < 2):
+        raise ValueError("a claim has one `rule`, or two `readings` or more")
+    source = Sentence(one_line(entry["quote"]), entry["section"]) if "quote" in entry else None
+    words = {key: one_line(entry.get(key, "")) for key in _WORDS}
+    readings, others = (
+        [Reading(one["name"], one_line(one["rule"]), _unjudged) for one in entry.get(key, [])]
+        for key in _RULES
     )
+    text = one_line(entry["text"])
+    return Claim(name, text, _unjudged, source, **words, readings=readings, others=others)
+
+
+def _unjudged(_: Evidence) -> Judgement:
+    raise NotImplementedError("a claim is judged by what `claims` joins with its words")
+
+
+def _printed(row: Mapping[str, Any]) -> Iterable[tuple[Factors, float]]:
+    """The numbers of one `[[values]]` table, each with the factor that identifies it."""
+    if "value" in row:
+        return [({}, row["value"])]
+    return [({row["by"]: at}, value) for at, value in zip(row["at"], row["values"], strict=True)]
+
+
+def one_line(text: str) -> str:
+    """A text of several lines as one."""
+    return " ".join(text.split())

@@ -291,7 +291,10 @@ def windows_of(proposed: Sequence[float], baseline: Sequence[float], last: Seque
 def test_all_flows_means_all() -> None:
     """One flow of ten with a smaller window is enough to deny it, one that is open to leave it open."""
     more, base = (11.0, 11.5, 11.2), (10.0, 10.4, 10.1)
-    judged = BY_STUDY["fig2"](CASE)["larger-windows"]
+
+    def judged(found: Evidence) -> ClaimVerdict:
+        return verdict("larger-windows", found)
+
     assert judged(windows_of(more, base, more)).holds is True
     assert judged(windows_of(more, base, (9.0, 9.2, 9.1))).holds is False
     assert judged(windows_of(more, base, (9.5, 11.0, 10.3))).holds is None

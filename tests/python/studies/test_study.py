@@ -15,8 +15,8 @@ from perhop.show.table import as_text, pivot, records
 from perhop.statistics.judging import Judgement
 from perhop.studies import PAPERS, QUESTIONS, STUDIES, reproduction
 from perhop.studies.evidence import Evidence, Published, Sample
+from perhop.studies.paper import statement
 from perhop.studies.reproduction import Cell, judge, sample_frame, to_json
-from perhop.studies.statement import statement
 from perhop.studies.study import Claim, Study
 
 if TYPE_CHECKING:

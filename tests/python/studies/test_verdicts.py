@@ -15,9 +15,8 @@ from perhop.studies import STUDIES
 from perhop.studies.assumptions import STATED, Hang, Place, everywhere, hangs, map_of
 from perhop.studies.evidence import Evidence, Published, Sample, UnmeasuredError
 from perhop.studies.judges import Judges
-from perhop.studies.paper import claims
+from perhop.studies.paper import Statement, claims, statement
 from perhop.studies.reproduction import Cell, StudyOutcome, by_paper, judge, to_json
-from perhop.studies.statement import Statement, statement
 from perhop.studies.study import Claim, ClaimVerdict, Reading, Sentence, Study
 
 if TYPE_CHECKING:
