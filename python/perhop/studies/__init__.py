@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
 from perhop.studies import bouras, hurley, kim, others, today, workloads, yeom
-from perhop.studies.paper import Paper
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from perhop.studies.paper import About
-    from perhop.studies.study import Study
+from perhop.studies.paper import About, Paper
+from perhop.studies.study import Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +51,8 @@ WORKLOADS = Questions(
 """The papers' mechanisms under users, in place of greedy flows."""
 QUESTIONS = (TODAY, WORKLOADS)
 """The questions that belong to no paper, in the order of reports."""
+GROUPS: Sequence[PaperStudies | Questions] = (*PAPERS, *QUESTIONS)
+"""All groups of studies that have a name."""
 
 
 def of_paper(study_id: str) -> PaperStudies | None:
@@ -74,11 +71,7 @@ def in_order(studies: Iterable[Study]) -> list[Study]:
     return sorted(studies, key=lambda study: (study.extra, study.id not in headlines))
 
 
-STUDIES = {
-    study.id: study
-    for listed in (*(paper.studies for paper in PAPERS), *(group.studies for group in QUESTIONS))
-    for study in listed
-}
+STUDIES = {study.id: study for group in GROUPS for study in group.studies}
 for _study in others.STUDIES:
     if _study.id in STUDIES:
         raise PerhopError(
@@ -88,6 +81,7 @@ for _study in others.STUDIES:
 """Every study by its id, paper by paper, then those of each group of questions, then those of neither."""
 
 __all__ = [
+    "GROUPS",
     "PAPERS",
     "QUESTIONS",
     "STUDIES",

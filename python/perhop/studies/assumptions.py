@@ -7,21 +7,16 @@ and says of each claim where it holds: everywhere, somewhere or nowhere.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from perhop.show.declared import Axis, Plot, Row, Table
-from perhop.studies.evidence import UnmeasuredError
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors, Plot, Row, Table
+from perhop.statistics.judging import Judgement
+from perhop.studies.evidence import Evidence, Sample, UnmeasuredError
+from perhop.studies.paper import Statement
 from perhop.studies.study import Study
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.evidence import Evidence, Sample
-    from perhop.studies.paper import Statement
 
 STATE_VALUES = {True: 1.0, False: 0.0, None: 0.5}
 """The state of a claim as a number of a row."""
@@ -50,24 +45,25 @@ class Place:
         return f"{self.assumption}: {self.value}" if self.value else self.assumption
 
 
-def rescened(study: Study, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Study:
-    """A study whose scenarios are changed.
-
-    Args:
-        study: The study.
-        change: Makes of a scenario, as plain data, the one that is run; it leaves its argument as it is.
-    """
-    return replace(study, scenario=lambda cell: change(study.scenario(cell)))
-
-
 def everywhere(
     assumption: str,
     value: str,
     studies: Sequence[Study],
     change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> Place:
-    """A place at which the scenarios of all these studies are changed alike."""
-    return Place(assumption, value, [rescened(study, change) for study in studies])
+    """A place at which the scenarios of all these studies are changed alike.
+
+    Args:
+        assumption: See `Place`.
+        value: See `Place`.
+        studies: The studies.
+        change: Makes of a scenario, as plain data, the one that is run; it leaves its argument as it is.
+    """
+
+    def changed(study: Study) -> Study:
+        return replace(study, scenario=lambda cell: change(study.scenario(cell)))
+
+    return Place(assumption, value, [changed(study) for study in studies])
 
 
 def map_of(
@@ -91,7 +87,47 @@ def map_of(
         statement: The map's own method, assumptions and notes; it has no claims.
         runs: Runs of each cell.
     """
-    return _Map(paper, [Place(STATED, "", stated), *places]).study(title, source, statement, runs)
+    made = _Map(paper, [Place(STATED, "", stated), *places])
+    columns = Axis("place", "Assumption", {place.name: place.value for place in made.places})
+    lines = Axis("claim", "Claim", dict(made.labels()))
+    return Study(
+        id=f"{paper}-map",
+        title=title,
+        source=source,
+        summary=f"every claim under {len(made.places)} settings",
+        cells=list(made.cells()),
+        scenario=made.scenario,
+        samples=made.samples,
+        published=(),
+        claims=(),
+        tables=(
+            Table(
+                "In how many settings each claim holds, does not hold, or is open",
+                {"holds_at": "holds", "fails_at": "does not hold", "open_at": "cannot tell"},
+                lines,
+                digits=0,
+            ),
+        ),
+        plots=(
+            Plot(
+                id="states",
+                title="Where each claim holds",
+                kind="states",
+                metric="state",
+                x=columns,
+                series=lines,
+                y_label="",
+                groups={place.name: place.assumption for place in made.places},
+            ),
+        ),
+        notes=statement.notes,
+        assumptions=statement.assumptions,
+        method=statement.method,
+        summaries=made.summaries,
+        extra=True,
+        is_map=True,
+        default_runs=runs,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,48 +139,6 @@ class _Map:
         twice = [name for name, count in Counter(place.name for place in self.places).items() if count > 1]
         if twice:
             raise ValueError(f"{self.paper}-map has two places of one name: {twice[0]}")
-
-    def study(self, title: str, source: str, statement: Statement, runs: int) -> Study:
-        columns = Axis("place", "Assumption", {place.name: place.value for place in self.places})
-        lines = Axis("claim", "Claim", dict(self.labels()))
-        return Study(
-            id=f"{self.paper}-map",
-            title=title,
-            source=source,
-            summary=f"every claim under {len(self.places)} settings",
-            cells=list(self.cells()),
-            scenario=self.scenario,
-            samples=self.samples,
-            published=(),
-            claims=(),
-            tables=(
-                Table(
-                    "In how many settings each claim holds, does not hold, or is open",
-                    {"holds_at": "holds", "fails_at": "does not hold", "open_at": "cannot tell"},
-                    lines,
-                    digits=0,
-                ),
-            ),
-            plots=(
-                Plot(
-                    id="states",
-                    title="Where each claim holds",
-                    kind="states",
-                    metric="state",
-                    x=columns,
-                    series=lines,
-                    y_label="",
-                    groups={place.name: place.assumption for place in self.places},
-                ),
-            ),
-            notes=statement.notes,
-            assumptions=statement.assumptions,
-            method=statement.method,
-            summaries=self.summaries,
-            extra=True,
-            is_map=True,
-            default_runs=runs,
-        )
 
     def judged(self, study: Study) -> Iterator[tuple[str, Callable[[Evidence], Judgement]]]:
         """The lines of a study's claims on sentences of the paper, each reading of one by itself.

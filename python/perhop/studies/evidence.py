@@ -6,14 +6,11 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from perhop.show.declared import Factor, Factors, Row
 from perhop.statistics.intervals import Estimate
-from perhop.statistics.observations import Observations, paired
-
-if TYPE_CHECKING:
-    from perhop.statistics.observations import Distribution
+from perhop.statistics.observations import Distribution, Observations, paired
 
 
 @dataclass(frozen=True, slots=True)

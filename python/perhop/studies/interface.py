@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from perhop.runs import extent
 from perhop.stores.outcomes import DirectoryStore
 from perhop.studies import reproduction
+from perhop.studies.reproduction import StudyOutcome
 from perhop.studies.selection import chosen
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perhop.studies.reproduction import StudyOutcome
 
 
 @dataclass(frozen=True, slots=True)

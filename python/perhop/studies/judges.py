@@ -18,15 +18,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from perhop.statistics.intervals import estimate
+from perhop.show.declared import Factors
+from perhop.statistics.intervals import Estimate, estimate
 from perhop.statistics.judging import Check, Judgement, all_of, any_of, at_least_of, by_readings, judge
 from perhop.studies.evidence import Evidence
-
-if TYPE_CHECKING:
-    from perhop.show.declared import Factors
-    from perhop.statistics.intervals import Estimate
 
 Judge: TypeAlias = Callable[[Evidence], Judgement]
 Judges: TypeAlias = Mapping[str, Judge]

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
 from perhop.plurals import counted
-from perhop.show.drawers import Drawers
+from perhop.show.drawers import Drawers, Picturing
 from perhop.show.page import HtmlNetwork, HtmlPlot, Section, html_network, html_plot, html_table, render
 from perhop.show.table import pivot
 from perhop.show.topology import distinct
 from perhop.statistics.judging import STATES
 from perhop.statistics.multiplicity import family
-from perhop.studies.reproduction import by_paper
+from perhop.studies.reproduction import PaperOutcome, StudyOutcome, by_paper
 from perhop.studies.sentences import sentences
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perhop.show.drawers import Picturing
-    from perhop.studies.reproduction import PaperOutcome, StudyOutcome
 
 
 @dataclass(frozen=True, slots=True)

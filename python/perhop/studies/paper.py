@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a paper says about one of its items.
+    """The values, claims and notes of one item of a paper.
 
     Attributes:
         claims: What its claims say, by id; they have no judge yet.

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Sequence
 
-from perhop.show.report import Grid, Items, Records, Report, Text
+from perhop.show.report import Grid, Items, Part, Records, Report, Text
 from perhop.show.table import pivot
 from perhop.statistics.judging import STATES
 from perhop.statistics.multiplicity import family
-from perhop.studies.reproduction import by_paper
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from perhop.show.report import Part
-    from perhop.studies.reproduction import StudyOutcome
-    from perhop.studies.study import ClaimVerdict
+from perhop.studies.reproduction import StudyOutcome, by_paper
+from perhop.studies.study import ClaimVerdict
 
 
 def study_report(outcome: StudyOutcome) -> Report:

@@ -6,8 +6,9 @@ import contextlib
 import json
 import math
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -15,22 +16,13 @@ from perhop import _engine
 from perhop.measures.run import Run
 from perhop.processes import memory
 from perhop.runs.parallel import parallel_map
-from perhop.show.declared import Row
+from perhop.show.declared import Factors, Row
 from perhop.show.numbers import rounded
-from perhop.statistics.judging import STATES
-from perhop.stores.outcomes import run_key
-from perhop.studies import PAPERS, QUESTIONS, of_paper, of_questions
+from perhop.statistics.judging import STATES, Judgement
+from perhop.stores.outcomes import DirectoryStore, run_key
+from perhop.studies import PAPERS, QUESTIONS, PaperStudies, of_paper, of_questions
 from perhop.studies.evidence import Evidence, Sample
-from perhop.studies.study import ClaimVerdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from perhop.show.declared import Factors
-    from perhop.statistics.judging import Judgement
-    from perhop.stores.outcomes import DirectoryStore
-    from perhop.studies import PaperStudies
-    from perhop.studies.study import Reading, Study
+from perhop.studies.study import ClaimVerdict, Reading, Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +72,6 @@ class Distance:
     rms: float
     largest: float
 
-    @staticmethod
-    def of(metric: str, unit: str, apart: Sequence[float]) -> Distance:
-        """Make the distance from the differences between measured means and printed numbers."""
-        rms = math.sqrt(sum(one * one for one in apart) / len(apart))
-        return Distance(metric, unit, len(apart), rms, max(map(abs, apart)))
-
     @property
     def text(self) -> str:
         """The distance in words."""
@@ -134,7 +120,13 @@ class StudyOutcome:
             if row.published is None or row.mean is None or row.ci95 is None or row.derived or row.misprint:
                 continue
             apart.setdefault((row.metric, row.unit), []).append(row.mean - row.published)
-        return [Distance.of(*name, found) for name, found in apart.items() if len(found) >= TABLE]
+        return [
+            Distance(
+                *name, len(found), math.sqrt(sum(d * d for d in found) / len(found)), max(map(abs, found))
+            )
+            for name, found in apart.items()
+            if len(found) >= TABLE
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +207,12 @@ def plan(studies: Sequence[Study], *, runs: int | None, seed: int) -> RunPlan:
     Raises:
         ScenarioError: A study describes a network that cannot be.
     """
-    cells = [
-        [
-            Cell(
-                factors, _engine.scenario_from_json(json.dumps(study.scenario(factors)), f"study {study.id}")
-            )
-            for factors in study.cells
-        ]
-        for study in studies
-    ]
+
+    def checked(study: Study, factors: Factors) -> Cell:
+        text = json.dumps(study.scenario(factors))
+        return Cell(factors, _engine.scenario_from_json(text, f"study {study.id}"))
+
+    cells = [[checked(study, factors) for factors in study.cells] for study in studies]
     seeds = [list(range(seed, seed + (runs or study.default_runs))) for study in studies]
     tasks = [
         Task(index, cell, number)
@@ -377,8 +366,10 @@ def to_json(outcomes: Sequence[StudyOutcome]) -> str:
         for outcome in outcomes
     ]
     papers = [_paper(group) for group in by_paper(outcomes) if group.paper]
-    data = {"papers": papers, "studies": studies}
-    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps({"papers": papers, "studies": studies}, indent=1, ensure_ascii=False, allow_nan=False)
+        + "\n"
+    )
 
 
 def _paper(group: PaperOutcome) -> dict[str, Any]:
@@ -397,17 +388,14 @@ def sample_frame(outcomes: Sequence[StudyOutcome]) -> pl.DataFrame:
     Columns: `study`, `seed`, every factor of any of the studies (null where a study has no such factor),
     `metric`, `unit`, `value`.
     """
-    names = {name for o in outcomes for _, sample in o.samples for name in sample.factors}
-    factors = sorted(names)
-    columns: dict[str, list[object]] = {
-        name: [] for name in ("study", "seed", *factors, "metric", "unit", "value")
-    }
+    factors = sorted({name for o in outcomes for _, sample in o.samples for name in sample.factors})
+    names = ("study", "seed", *factors, "metric", "unit", "value")
+    columns: dict[str, list[object]] = {name: [] for name in names}
     for outcome in outcomes:
-        seeds = [seed for seed, _ in outcome.samples]
         samples = [sample for _, sample in outcome.samples]
         own = {name for sample in samples for name in sample.factors}
         columns["study"] += [outcome.study.id] * len(samples)
-        columns["seed"] += seeds
+        columns["seed"] += [seed for seed, _ in outcome.samples]
         for name in factors:
             columns[name] += (
                 [sample.factors.get(name) for sample in samples] if name in own else [None] * len(samples)
@@ -415,21 +403,14 @@ def sample_frame(outcomes: Sequence[StudyOutcome]) -> pl.DataFrame:
         columns["metric"] += [sample.metric for sample in samples]
         columns["unit"] += [sample.unit for sample in samples]
         columns["value"] += [None if math.isnan(sample.value) else sample.value for sample in samples]
-    types = {
-        "study": pl.String,
-        "seed": pl.UInt64,
-        "metric": pl.String,
-        "unit": pl.String,
-        "value": pl.Float64,
-    }
+    types = dict.fromkeys(("study", "metric", "unit"), pl.String) | {"seed": pl.UInt64, "value": pl.Float64}
     return pl.DataFrame(
         {name: pl.Series(values, dtype=types.get(name), strict=False) for name, values in columns.items()}
     )
 
 
 def _claim(verdict: ClaimVerdict) -> dict[str, Any]:
-    claim, judgement = verdict.claim, verdict.judgement
-    source = claim.source
+    claim, source = verdict.claim, verdict.claim.source
     return {
         "id": claim.id,
         "text": claim.text,
@@ -440,18 +421,14 @@ def _claim(verdict: ClaimVerdict) -> dict[str, Any]:
         "ours": claim.ours,
         "counted": claim.counted,
         **({"chose": claim.chose} if claim.chose else {}),
-        **_judged(judgement),
+        **_judged(verdict.judgement),
         **_rules("readings", claim.readings, verdict.readings),
         **_rules("other_rules", claim.others, verdict.others),
     }
 
 
 def _judged(judgement: Judgement) -> dict[str, Any]:
-    return {
-        "holds": judgement.holds,
-        "runs_needed": judgement.runs_needed,
-        "evidence": judgement.evidence,
-    }
+    return {"holds": judgement.holds, "runs_needed": judgement.runs_needed, "evidence": judgement.evidence}
 
 
 def _rules(key: str, rules: Sequence[Reading], found: Mapping[str, Judgement]) -> dict[str, Any]:

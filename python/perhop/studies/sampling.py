@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from perhop.measures.durations import Durations
+from perhop.measures.run import Run
+from perhop.show.declared import Factors
 from perhop.statistics.observations import Distribution
 from perhop.studies.evidence import Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perhop.measures.durations import Durations
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-
 
 MBPS = "Mbit/s"
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perhop import studies
 from perhop.errors import PerhopError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perhop.studies.study import Study
+from perhop.studies.study import Study
 
 
 def chosen(names: Sequence[str], *, everything: bool = False) -> list[Study]:
@@ -39,12 +35,9 @@ def named(name: str) -> Sequence[Study]:
     Raises:
         PerhopError: There is none.
     """
-    for group in studies.QUESTIONS:
+    for group in studies.GROUPS:
         if group.id == name:
-            return group.studies
-    for paper in studies.PAPERS:
-        if paper.id == name:
-            return [one for one in paper.studies if not one.extra]
+            return [one for one in group.studies if group in studies.QUESTIONS or not one.extra]
     return [study(name)]
 
 
@@ -63,16 +56,14 @@ def _hint(name: str) -> str:
     """Return a hint on a name that is no study's."""
     if name.endswith(".toml") or Path(name).is_file():
         return f"to simulate a scenario file, use `perhop run {name}`"
-    for paper in studies.PAPERS:
-        if paper.id == name.lower():
-            return f"`{paper.id}` is a paper; its studies are {', '.join(one.id for one in paper.studies)}"
-    for group in studies.QUESTIONS:
-        if group.id == name.lower():
-            return f"`{group.id}` is a group; its studies are {', '.join(one.id for one in group.studies)}"
-    papers = {paper.id: paper for paper in studies.PAPERS}
+    kinds = {group.id: "group" if group in studies.QUESTIONS else "paper" for group in studies.GROUPS}
+    listed = {group.id: ", ".join(one.id for one in group.studies) for group in studies.GROUPS}
+    if name.lower() in kinds:
+        return f"`{name.lower()}` is a {kinds[name.lower()]}; its studies are {listed[name.lower()]}"
+    papers = [paper.id for paper in studies.PAPERS]
     near = difflib.get_close_matches(name.lower(), [*studies.STUDIES, *papers], n=1, cutoff=0.6)
     if near and near[0] in papers:
-        listed = ", ".join(study.id for study in papers[near[0]].studies)
-        return f"did you mean `{near[0]}`? The studies of that paper are {listed}"
-    listed = f"there are {', '.join(studies.STUDIES)} (`perhop list studies` says what each shows)"
-    return f"did you mean `{near[0]}`? (`perhop list studies`)" if near else listed
+        return f"did you mean `{near[0]}`? The studies of that paper are {listed[near[0]]}"
+    if near:
+        return f"did you mean `{near[0]}`? (`perhop list studies`)"
+    return f"there are {', '.join(studies.STUDIES)} (`perhop list studies` says what each shows)"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perhop.studies.reproduction import PaperOutcome
+from perhop.studies.reproduction import PaperOutcome
 
 NOT_RUN = "not run"
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from perhop.measures.run import Run
 from perhop.show.declared import Factors, Plot, Row, Table
 from perhop.statistics.intervals import MOST_RUNS
 from perhop.statistics.judging import STATES, Judgement, by_readings
 from perhop.studies.evidence import Evidence, Published, Sample
-
-if TYPE_CHECKING:
-    from perhop.measures.run import Run
 
 
 @dataclass(frozen=True, slots=True)

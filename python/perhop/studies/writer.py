@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from perhop.files.outputs import manifest, manifest_entry
 from perhop.files.swap import earlier_plots, replace_report
 from perhop.show.drawers import Drawers
 from perhop.show.report_files import _names, parquet, picture_files
-from perhop.studies.page import StudyPart, reproduction_page
-from perhop.studies.reproduction import sample_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-    from types import TracebackType
-
-    from perhop.studies.page import StudyDrawn
-    from perhop.studies.reproduction import StudyOutcome
-    from perhop.studies.study import Study
+from perhop.studies.page import StudyDrawn, StudyPart, reproduction_page
+from perhop.studies.reproduction import StudyOutcome, sample_frame
+from perhop.studies.study import Study
 
 
 class ReproductionReport:
@@ -72,19 +67,6 @@ class ReproductionReport:
         while self._drawing and (wait or self._drawing[0].over):
             part = StudyPart.made(self._drawing.popleft(), self._drawers)
             yield part.outcome, self._add(part)
-
-    def add(self, outcome: StudyOutcome) -> list[Path]:
-        """Draw a study's plots and networks, and write the page anew with it.
-
-        Returns:
-            The study's plots, as PNG.
-
-        Raises:
-            PerhopError: A file cannot be written.
-        """
-        self.draw(outcome)
-        *_, (_, plots) = self.drawn(wait=True)
-        return plots
 
     def _add(self, part: StudyPart) -> list[Path]:
         first = not self._done

@@ -239,7 +239,8 @@ def test_a_study_costs_the_same_after_many_others(tmp_path: Path, monkeypatch: p
     costs = []
     for one in studies:
         before = filled[0], read_[0]
-        report.add(one)
+        report.draw(one)
+        list(report.drawn(wait=True))
         costs.append((filled[0] - before[0], read_[0] - before[1]))
     assert costs[1] == costs[-2], costs
     assert min(costs[1]) > 0
@@ -270,12 +271,14 @@ def test_the_report_is_there_after_the_first_study(tmp_path: Path) -> None:
     other = replace(made, study=replace(made.study, id="second"))
     report = ReproductionReport(tmp_path, "perhop reproduce", [made.study, other.study])
     assert list(tmp_path.iterdir()) == []
-    drawn = report.add(made)
+    report.draw(made)
+    ((_, drawn),) = report.drawn(wait=True)
     assert [path.name for path in drawn] == [f"made-up-assured-{k}.png" for k in ("lines", "points", "bars")]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
     assert "1 study is not finished (second)" in (tmp_path / "report.html").read_text()
     assert not (tmp_path / "samples.parquet").exists()
-    report.add(other)
+    report.draw(other)
+    assert [one.study.id for one, _ in report.drawn(wait=True)] == ["second"]
     report.finish([made, other])
     assert "not finished" not in (tmp_path / "report.html").read_text()
     assert (tmp_path / "samples.parquet").exists()

@@ -6,16 +6,12 @@ Each module in this folder is one, by the name `STUDY`; nothing else registers i
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from perhop.studies.study import Study
+from perhop.studies.study import Study
 
 
 def found(package: str, folders: Iterable[str]) -> Sequence[Study]:
