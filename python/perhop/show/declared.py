@@ -137,8 +137,10 @@ class Table:
     bound: Bound | None = None
 
 
-Listed: TypeAlias = "tuple[str, str, int] | tuple[str, str, int, Where]"
-"""A table of one metric: title, metric, number of digits and, if it has its own, the values of factors."""
+Shown: TypeAlias = "str | Mapping[str, str]"
+"""The metric of a table, or several, each with the head of its columns."""
+Listed: TypeAlias = "tuple[str, Shown, int] | tuple[str, Shown, int, Where]"
+"""A table: title, metrics, number of digits and, if it has its own, the values that factors must have."""
 
 
 def tables(
@@ -147,7 +149,7 @@ def tables(
     *listed: Listed,
     **where: Among,
 ) -> Iterator[Table]:
-    """Tables of one metric each on the same axes.
+    """Tables on the same axes.
 
     Args:
         rows: Their lines.
@@ -155,9 +157,9 @@ def tables(
         listed: The tables.
         where: The values that factors must have in all of them.
     """
-    for title, metric, digits, *own in listed:
-        fixed = {**where, **own[0]} if own else where
-        yield Table(title, {metric: ""}, rows, columns, fixed, digits)
+    for title, shown, digits, *own in listed:
+        metrics = {shown: ""} if isinstance(shown, str) else shown
+        yield Table(title, metrics, rows, columns, {**where, **own[0]} if own else where, digits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -360,7 +360,7 @@ def of_sources(values: Mapping[tuple[str, str], list[float]]) -> Evidence:
     """Evidence of (case, metric), the same with every green source."""
     return Evidence(
         [
-            (seed, Sample(beyond.mixed(case, form), metric, "", value))
+            (seed, Sample(beyond.cell(case, form=form), metric, "", value))
             for (case, metric), found in values.items()
             for form in (RAP, SQRT, TFRC)
             for seed, value in enumerate(found, 1)
@@ -467,7 +467,7 @@ def test_cases_beyond_the_figures_change_what_they_name() -> None:
     assert [queues[case]["blue"] for case in (beyond.EDF_ALIKE, beyond.PRIORITY_ALIKE)] == ["100ms", "1000s"]
     assert [rules[case]["aqm"] for case in (beyond.EDF, beyond.EDF_ALIKE)] == ["abe", "red"]
     for source, transport in ((RAP, {"rap": "aimd"}), (beyond.RENO, {"tcp": "reno"})):
-        flows = beyond.build(beyond.chosen(beyond.BLUE_CHOICE, source))["flows"]
+        flows = beyond.build(beyond.cell(beyond.BLUE_CHOICE, chooser=source))["flows"]
         chooser = next(flow for flow in flows if flow["name"] == beyond.CHOOSER)
         assert chooser["service"] == BLUE
         assert transport.items() <= chooser["transport"].items()

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from perhop.measures.run import Run
-from perhop.show.declared import Axis, Factor, Factors, Plot, Table, Where, tables
+from perhop.show.declared import Axis, Factors, Plot, Table, Where, tables
 from perhop.statistics.judging import above, below, near
 from perhop.studies.bouras import common
 from perhop.studies.bouras.common import BASELINE, CAPACITY, EDGE, PROPOSED, SCHEME_NAMES, SETTING, TIMES
-from perhop.studies.bouras.scenarios import SCENARIO_AXIS
+from perhop.studies.bouras.scenarios import QUEUE, SCENARIO_AXIS
 from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.judges import (
     Judge,
@@ -249,11 +249,6 @@ def _plot(metric: str, title: str, y_label: str) -> Plot:
     return Plot(metric, title, "bars", metric, SCENARIO_AXIS, schemes, y_label, where=where)
 
 
-def _table(title: str, metrics: Mapping[str, str], **where: Factor) -> Table:
-    within = {"part": "combinations", **where}
-    return Table(title, metrics, common.SCHEMES, (SCENARIO_AXIS,), where=within, digits=2)
-
-
 MARKER_ALIKE = ((PROPOSED, "twam+wred"), ("tsw+dwred", BASELINE))
 
 ABLATION = common.THIS.study(
@@ -299,16 +294,21 @@ ABLATION = common.THIS.study(
         "rule-spares-timeouts": rule_reinforces("timeouts", "Timeouts of a flow", below),
     },
     tables=(
-        _table(
-            "Spread of rate over contract; flows of ten that have their contract",
-            {"spread": "spread", "contracts_met": "have it"},
-        ),
-        _table(
-            "Mean window, packets; timeouts of a flow in 180 s",
-            {"mean_window": "window", "timeouts": "timeouts"},
-        ),
-        _table(
-            "Mean queue of the first link, share of the bandwidth-delay product", {"queue": ""}, link="R1-R2"
+        *tables(
+            common.SCHEMES,
+            (SCENARIO_AXIS,),
+            (
+                "Spread of rate over contract; flows of ten that have their contract",
+                {"spread": "spread", "contracts_met": "have it"},
+                2,
+            ),
+            (
+                "Mean window, packets; timeouts of a flow in 180 s",
+                {"mean_window": "window", "timeouts": "timeouts"},
+                2,
+            ),
+            (QUEUE, "queue", 2, {"link": "R1-R2"}),
+            part="combinations",
         ),
         Table(
             "What the ingress sees of a window: seen over true, and mean error, share of the true one",

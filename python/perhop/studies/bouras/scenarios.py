@@ -231,13 +231,16 @@ FIG3 = _study(
     tables=(
         *_by_flow("throughput", "Rate of each flow on 50 Mbit/s, Mbit/s", 2),
         *_by_flow("throughput", "Rate of each flow on 30 Mbit/s, Mbit/s", 1),
-        Table(
-            "Distance of mean windows to theory, packets; spread of rate over contract; use of the path",
-            {"window_error": "windows", "spread": "rates", "utilization": "use"},
+        *tables(
             SCHEMES,
             (SCENARIO_AXIS,),
+            (
+                "Distance of mean windows to theory, packets; spread of rate over contract; use of the path",
+                {"window_error": "windows", "spread": "rates", "utilization": "use"},
+                3,
+            ),
+            (QUEUE, "queue", 2, {"link": "R1-R2"}),
         ),
-        *tables(SCHEMES, (SCENARIO_AXIS,), (QUEUE, "queue", 2), link="R1-R2"),
     ),
     plots=(_plot(2, "throughput", "Rate on 50 Mbit/s", "Mbit/s"),),
 )
@@ -293,22 +296,20 @@ GENERAL = _study(
     runs=MORE_RUNS,
     scenarios=(1, 2, 3, 4),
     tables=(
-        Table(
-            "Use of the path by the service; spread of rate over contract; timeouts of a flow",
-            {"utilization": "use", "spread": "spread", "timeouts": "timeouts"},
-            SCHEMES,
-            (ALL_SCENARIOS,),
-        ),
-        Table(
-            "Sum of mean windows over rate times round trip; spread over contract of windows, of IN packets",
-            {"windows_over_product": "sum", "window_spread": "windows", "in_spread": "IN packets"},
-            SCHEMES,
-            (ALL_SCENARIOS,),
-            digits=2,
-        ),
         *tables(
             SCHEMES,
             (ALL_SCENARIOS,),
+            (
+                "Use of the path by the service; spread of rate over contract; timeouts of a flow",
+                {"utilization": "use", "spread": "spread", "timeouts": "timeouts"},
+                3,
+            ),
+            (
+                "Sum of mean windows over rate times round trip; spread over contract of windows, of IN "
+                "packets",
+                {"windows_over_product": "sum", "window_spread": "windows", "in_spread": "IN packets"},
+                2,
+            ),
             ("A flow's window in time, standard deviation over mean", "window_variation", 3),
         ),
     ),

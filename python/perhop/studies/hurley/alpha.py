@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perhop.measures.run import Run
-from perhop.show.declared import Axis, Factors, Plot, Reference, Row, Table
+from perhop.show.declared import Axis, Factors, Plot, Reference, Row, tables
 from perhop.statistics.judging import Judgement, above, all_of, below, judge, near
 from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.hurley.common import ABE, BETA, LINK, RAP, RUNS, SETTING, THIS, TITLE, traffic
@@ -164,28 +164,22 @@ ALPHA = THIS.study(
         .all(above, by_law("alpha", [SMOOTHED], SLOW_MBPS).bound(lambda found: 2 * found.high))
         .said("alpha on 1 Mbit/s: {both:.1}.", both=by_law("alpha", [SMOOTHED, INTEGRAL], SLOW_MBPS)),
     },
-    tables=(
-        Table(
-            "Where alpha settles (geometric mean from 60 s on), and by which factor it varies",
-            {"alpha": "alpha", "alpha_spread": "varies"},
+    tables=list(
+        tables(
             AXIS,
             (PLACE_AXIS,),
-            digits=2,
-        ),
-        Table(
-            "alpha_m as the router sees it from 60 s on (alpha_t 9), and over the whole run",
-            {"alpha_m_seen": "seen", "alpha_m": "run"},
-            AXIS,
-            (PLACE_AXIS,),
-            digits=2,
-        ),
-        Table(
-            "Correlation of log alpha with the next second's",
-            {"swing": "next"},
-            AXIS,
-            (PLACE_AXIS,),
-            digits=2,
-        ),
+            (
+                "Where alpha settles (geometric mean from 60 s on), and by which factor it varies",
+                {"alpha": "alpha", "alpha_spread": "varies"},
+                2,
+            ),
+            (
+                "alpha_m as the router sees it from 60 s on (alpha_t 9), and over the whole run",
+                {"alpha_m_seen": "seen", "alpha_m": "run"},
+                2,
+            ),
+            ("Correlation of log alpha with the next second's", {"swing": "next"}, 2),
+        )
     ),
     plots=(
         _plot("alpha", "alpha in one run", "alpha"),

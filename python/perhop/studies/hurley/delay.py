@@ -8,7 +8,7 @@ from typing import Any
 
 from perhop.measures.run import Run
 from perhop.plurals import counted
-from perhop.show.declared import Axis, Factors, Plot, Table
+from perhop.show.declared import Axis, Factors, Plot, Table, tables
 from perhop.statistics.judging import Judgement, above, below, fact, judge
 from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.hurley import common
@@ -173,24 +173,17 @@ def makes_it(without: str) -> Judge:
 
 def _tables(services: tuple[str, ...]) -> tuple[Table, ...]:
     which = Axis("service", "Service", {s: s for s in services})
+    waits = {"wait_p50": "p50", "wait_p95": "p95", "wait_p99": "p99", "wait_max": "max"}
+    jitter = {"jitter": "p99−p50", "jitter_rfc3550": "RFC 3550"}
+    green = {"service": GREEN}
     return (
-        Table(
-            "Green packets' wait at the bottleneck, ms, by green source",
-            {"wait_p50": "p50", "wait_p95": "p95", "wait_p99": "p99", "wait_max": "max"},
+        *tables(
             ROUTERS,
             (FORMS,),
-            where={"service": GREEN},
-            digits=1,
+            ("Green packets' wait at the bottleneck, ms, by green source", waits, 1, green),
+            ("Green packets' jitter, ms: p99 − p50, and RFC 3550's from end to end", jitter, 1, green),
+            ("Share of the link used", "utilization", 3),
         ),
-        Table(
-            "Green packets' jitter, ms: p99 − p50, and RFC 3550's from end to end",
-            {"jitter": "p99−p50", "jitter_rfc3550": "RFC 3550"},
-            ROUTERS,
-            (FORMS,),
-            where={"service": GREEN},
-            digits=1,
-        ),
-        Table("Share of the link used", {"utilization": ""}, ROUTERS, (FORMS,)),
         Table(
             "Rate of a flow, Mbit/s, and losses, by service, with RAP",
             {"throughput": "rate", "loss": "lost"},

@@ -89,14 +89,9 @@ def flood(mbps: float) -> dict[str, Any]:
 
 def cells() -> Iterator[dict[str, Any]]:
     """Every case, with each source that it concerns."""
-    for chooser in CHOOSER_NAMES:
-        for case in CHOICES:
-            yield {"case": case, "chooser": chooser}
-    for case in FLOODS:
-        yield {"case": case}
-    for form in FORM_NAMES:
-        for case in (*SOURCES, *MIXES, *ROOMS):
-            yield {"case": case, "form": form}
+    yield from (cell(case, chooser=chooser) for chooser in CHOOSER_NAMES for case in CHOICES)
+    yield from (cell(case) for case in FLOODS)
+    yield from (cell(case, form=form) for form in FORM_NAMES for case in (*SOURCES, *MIXES, *ROOMS))
 
 
 def build(factors: Factors) -> Mapping[str, Any]:
@@ -138,8 +133,7 @@ def alike(scenario: Mapping[str, Any]) -> dict[str, Any]:
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """What the services get; what the source that chooses gets; how many losses are forced."""
-    case = str(factors["case"])
-    if case in CHOICES:
+    if factors["case"] in CHOICES:
         yield Sample(factors, "chooser_rate", "Mbit/s", mean_mbps(run, CHOOSER))
         if factors["chooser"] != RENO:  # no jitter for TCP
             jitter = 1e3 * float(run.of_group(CHOOSER, "jitter_s").mean())
@@ -169,35 +163,20 @@ def silent(run: Run) -> float:
     return float(np.mean(received[np.asarray(series["time_s"]) > WARM_UP_S] == 0))
 
 
-def cell(case: str) -> dict[str, Any]:
-    """The factors of one case."""
-    return {"case": case}
-
-
-def chosen(case: str, chooser: str) -> dict[str, Any]:
-    """The factors of one source's choice."""
-    return {"case": case, "chooser": chooser}
-
-
-def mixed(case: str, form: str) -> dict[str, Any]:
-    """The factors of one case with one green source."""
-    return {"case": case, "form": form}
+def cell(case: str, **more: Factor) -> dict[str, Any]:
+    """The factors of a case, with a chooser or a green source where it has one, and of its numbers."""
+    return {"case": case, **more}
 
 
 def of(case: str, **more: Factor) -> Callable[[str], Factors]:
     """The factors of a number of one case, for each green source."""
-    return lambda form: {**mixed(case, form), **more}
-
-
-def of_blue(case: str) -> dict[str, Any]:
-    """The factors of blue's measures in one case."""
-    return {**cell(case), "service": BLUE}
+    return lambda form: cell(case, form=form, **more)
 
 
 def chooses(metric: str, words: str, digits: int) -> Judge:
     """Judge whether every source has more of something as blue than as green, where it is measured."""
     pairs = {
-        text: (chosen(BLUE_CHOICE, name), chosen(GREEN_CHOICE, name))
+        text: (cell(BLUE_CHOICE, chooser=name), cell(GREEN_CHOICE, chooser=name))
         for name, text in CHOOSER_NAMES.items()
         if metric == "chooser_rate" or name != RENO
     }
@@ -213,14 +192,14 @@ def prevents_starvation(edf: str, priority: str, starved: float = STARVED) -> Ju
     return (served.all(below, SERVED) & silent.all(above, starved)).said(
         "Share of the seconds without a blue packet: {shares}; a blue flow's rate, Mbit/s: {rates:.4}.",
         shares=levels("silent", {name: cell(case) for name, case in names.items()}),
-        rates=levels("throughput", {name: of_blue(case) for name, case in names.items()}),
+        rates=levels("throughput", {name: cell(case, service=BLUE) for name, case in names.items()}),
     )
 
 
 def rate_kept() -> Judge:
     """Judge whether, with RED alike, priority gives a blue flow less than a twentieth of what EDF gives."""
-    edf = level("throughput", of_blue(EDF_ALIKE))
-    lost = difference("throughput", of_blue(PRIORITY_ALIKE), of_blue(EDF_ALIKE))
+    edf = level("throughput", cell(EDF_ALIKE, service=BLUE))
+    lost = difference("throughput", cell(PRIORITY_ALIKE, service=BLUE), cell(EDF_ALIKE, service=BLUE))
     return lost.all(below, edf.bound(lambda found: -0.95 * found.mean)).said(
         "Priority − EDF, Mbit/s: {:+.4} of {edf:.4f}.", edf=edf
     )
@@ -228,8 +207,8 @@ def rate_kept() -> Judge:
 
 def wait_bounded() -> Judge:
     """Judge whether behind ABE's admission priority doubles the 99 % quantile of blue's wait."""
-    both = levels("wait_p99", {"EDF": of_blue(EDF), "priority": of_blue(PRIORITY)})
-    more = difference("wait_p99", of_blue(PRIORITY), of_blue(EDF))
+    both = levels("wait_p99", {"EDF": cell(EDF, service=BLUE), "priority": cell(PRIORITY, service=BLUE)})
+    more = difference("wait_p99", cell(PRIORITY, service=BLUE), cell(EDF, service=BLUE))
     return more.all(above, both.only("EDF").bound()).said("99 % of blue's waits, ms: {both:.0}.", both=both)
 
 
@@ -312,7 +291,7 @@ def raising_compensates() -> Judge:
 
 def raising_nears_beta() -> Judge:
     """Judge whether the ratio with RAP is below beta at the stated alpha_t, and higher at the raised one."""
-    before, after = (mixed(case, RAP) for case in (PAPERS_RED, RAISED))
+    before, after = (cell(case, form=RAP) for case in (PAPERS_RED, RAISED))
     found = difference("ratio", after, before).reads(
         f"{{second:.2}} at alpha_t {BETA**2:g}, {{first:.2}} at 14"
     )

@@ -264,21 +264,21 @@ FIG2 = common.THIS.study(
             (common.SERVICES,),
             where={"scheme": ABE, "rtt": OWN},
         ),
-        Table(
-            "Under ABE: blue over green throughput (beta 3), green over blue losses (alpha_t 9) and RTT",
-            {"ratio": "blue/green", "alpha_m": "alpha_m", "rtt_ratio": "RTTs"},
+        *tables(
             FORMS,
             (RTTS,),
-            where={"scheme": ABE},
-            digits=2,
-        ),
-        Table(
-            "Blue over green throughput by the loss-throughput formula: sqrt(alpha_m) green over blue RTT",
-            {"formula_ratio": "blue/green"},
-            FORMS,
-            (RTTS,),
-            where={"scheme": ABE},
-            digits=2,
+            (
+                "Under ABE: blue over green throughput (beta 3), green over blue losses (alpha_t 9) and RTT",
+                {"ratio": "blue/green", "alpha_m": "alpha_m", "rtt_ratio": "RTTs"},
+                2,
+            ),
+            (
+                "Blue over green throughput by the loss-throughput formula: sqrt(alpha_m) green over blue "
+                "RTT",
+                {"formula_ratio": "blue/green"},
+                2,
+            ),
+            scheme=ABE,
         ),
         Table(
             "Part of the ratio's shortfall against beta that green's shorter RTT makes",
