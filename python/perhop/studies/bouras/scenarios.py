@@ -288,6 +288,8 @@ FIG5 = _study(
     take=rates_in_time,
 )
 
+SPREADS = "spread over contract of windows, of IN packets"
+
 GENERAL = _study(
     "general",
     "What the text says of all scenarios",
@@ -305,8 +307,7 @@ GENERAL = _study(
                 3,
             ),
             (
-                "Sum of mean windows over rate times round trip; spread over contract of windows, of IN "
-                "packets",
+                f"Sum of mean windows over rate times round trip; {SPREADS}",
                 {"windows_over_product": "sum", "window_spread": "windows", "in_spread": "IN packets"},
                 2,
             ),

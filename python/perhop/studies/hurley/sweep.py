@@ -5,27 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from perhop.measures.run import Run
 from perhop.show.declared import Axis, Factor, Factors, Plot, Row, Table, tables
+from perhop.statistics import judging
 from perhop.statistics.intervals import Estimate
-from perhop.statistics.judging import (
-    Check,
-    Judgement,
-    above,
-    all_of,
-    any_of,
-    below,
-    fact,
-    judge,
-    near,
-    opposite,
-)
+from perhop.statistics.judging import Check, Judgement, above, all_of, below, fact, judge, near
 from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.hurley import common
-from perhop.studies.hurley.common import ABE, BLUE, DSD, FLAT, GREEN, SCHEME_NAMES, SETTING, Setting
+from perhop.studies.hurley.common import ABE, BLUE, DSD, FLAT, GREEN, SCHEME_NAMES, SETTING
 from perhop.studies.judges import Judge, differences, level, levels, stated
 
 FLOWS = 20
@@ -36,25 +26,6 @@ CUT_OFF = 0.9
 warm-up, is cut off: it gains nothing from a short wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One place of the sweep.
-
-    Attributes:
-        changes: What differs from the paper's setting.
-        green: How many of the 20 flows are green.
-    """
-
-    name: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    green: int = HALF
-
-    @property
-    def setting(self) -> Setting:
-        """The setting of this place."""
-        return replace(SETTING, **self.changes)
-
-
 BASE = "unchanged"
 SLOW = 1.0
 """Links up to this rate in Mbit/s count as slow."""
@@ -62,23 +33,17 @@ FAST = 10.0
 """Links from this rate on count as fast."""
 RATES = (1.0, 2.0, SETTING.rate_mbps, 5.0, 10.0, 20.0)
 GREENS = (2, 6, 10, 14, 18)
-POINTS = {
-    point.name: point
-    for point in (
-        Point(BASE),
-        *(Point(f"beta {beta:g}", {"beta": beta}) for beta in (1.0, 2.0, 5.0)),
-        *(Point(f"N_g {limit}", {"green_limit": limit}) for limit in (2, 5, 20)),
-        *(Point(f"D {ms} ms", {"deadline": f"{ms}ms"}) for ms in (20, 50, 200)),
-        Point("integral law", {"law": "integral"}),
-    )
+CHANGES: Mapping[str, Mapping[str, Any]] = {
+    BASE: {},
+    **{f"beta {beta:g}": {"beta": beta} for beta in (1.0, 2.0, 5.0)},
+    **{f"N_g {limit}": {"green_limit": limit} for limit in (2, 5, 20)},
+    **{f"D {ms} ms": {"deadline": f"{ms}ms"} for ms in (20, 50, 200)},
+    "integral law": {"law": "integral"},
 }
-GRID = {
-    (rate, green): Point(f"{rate:g} Mbit/s, {green} green", {"rate_mbps": rate}, green)
-    for rate in RATES
-    for green in GREENS
-}
+"""What differs from the paper's setting, one thing at a time."""
+GRID = tuple(itertools.product(RATES, GREENS))
 
-CHANGED = Axis("change", "Change", {name: name for name in POINTS})
+CHANGED = Axis("change", "Change", {name: name for name in CHANGES})
 RATE_AXIS = Axis("rate_mbps", "Link", {rate: f"{rate:g} Mbit/s" for rate in RATES})
 GREEN_AXIS = Axis("green_flows", "Green flows of 20")
 ROUTER_AXIS = Axis("scheme", "Router", {s: SCHEME_NAMES[s] for s in (ABE, DSD)})
@@ -86,26 +51,23 @@ ROUTER_AXIS = Axis("scheme", "Router", {s: SCHEME_NAMES[s] for s in (ABE, DSD)})
 
 def cells() -> Iterator[dict[str, Any]]:
     """One change at a time, and link rate against share of green; under every router that it concerns."""
-    for name in POINTS:
+    for name in CHANGES:
         for scheme in (ABE, FLAT) if name != BASE else ROUTERS:
             yield {"part": "changes", "change": name, "scheme": scheme}
-    for rate, green in GRID:
-        for scheme in ROUTERS:
-            yield {"part": "grid", "rate_mbps": rate, "green_flows": green, "scheme": scheme}
-
-
-def point(factors: Factors) -> Point:
-    """The place that a cell belongs to."""
-    if factors["part"] == "changes":
-        return POINTS[str(factors["change"])]
-    return GRID[float(factors["rate_mbps"]), int(factors["green_flows"])]
+    for place, scheme in itertools.product(GRID, ROUTERS):
+        yield {**grid_key(*place), "scheme": scheme}
 
 
 def build(factors: Factors) -> Mapping[str, Any]:
     """Twenty flows, some of them green."""
-    here = point(factors)
-    title = f"Asymmetric Best-Effort, {here.name}"
-    return here.setting.scenario(title, str(factors["scheme"]), FLOWS - here.green, here.green, common.RAP)
+    if factors["part"] == "changes":
+        name, green = str(factors["change"]), HALF
+        changes = CHANGES[name]
+    else:
+        rate, green = float(factors["rate_mbps"]), int(factors["green_flows"])
+        name, changes = f"{rate:g} Mbit/s, {green} green", {"rate_mbps": rate}
+    setting, title = replace(SETTING, **changes), f"Asymmetric Best-Effort, {name}"
+    return setting.scenario(title, str(factors["scheme"]), FLOWS - green, green, common.RAP)
 
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
@@ -215,8 +177,8 @@ def slow_links_cut_off(evidence: Evidence) -> Judgement:
         for rate, green in cut
     }
     least = f"; blue loses at least {min(lost.values()):.3f} there" if lost else ""
-    slow = any_of(*(check for (rate, _), check in found.items() if rate <= SLOW))
-    fast = [opposite(check) for (rate, _), check in found.items() if rate > SLOW]
+    slow = judging.any_of(*(check for (rate, _), check in found.items() if rate <= SLOW))
+    fast = [judging.opposite(check) for (rate, _), check in found.items() if rate > SLOW]
     return judge(all_of(slow, *fast), f"Green is cut off at: {places_text(cut) or 'none'}{least}.")
 
 

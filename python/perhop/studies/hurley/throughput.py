@@ -201,6 +201,7 @@ def equal_trips_raise_ratio() -> Judge:
     return found.said("Ratio with equal round trips − ratio without: {:+.2}.")
 
 
+FORMULA = "loss-throughput formula: sqrt(alpha_m) green over blue RTT"
 RECEIVED = Plot(
     id="received",
     title="Packets received by a flow",
@@ -273,8 +274,7 @@ FIG2 = common.THIS.study(
                 2,
             ),
             (
-                "Blue over green throughput by the loss-throughput formula: sqrt(alpha_m) green over blue "
-                "RTT",
+                f"Blue over green throughput by the {FORMULA}",
                 {"formula_ratio": "blue/green"},
                 2,
             ),
