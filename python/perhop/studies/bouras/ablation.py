@@ -11,22 +11,12 @@ import numpy as np
 from perhop.measures.run import Run
 from perhop.show.declared import Axis, Factors, Plot, Table, Where, tables
 from perhop.statistics.judging import above, below, near
+from perhop.studies import judges
 from perhop.studies.bouras import common
 from perhop.studies.bouras.common import BASELINE, CAPACITY, EDGE, PROPOSED, SCHEME_NAMES, SETTING, TIMES
 from perhop.studies.bouras.scenarios import QUEUE, SCENARIO_AXIS
 from perhop.studies.evidence import Evidence, Sample
-from perhop.studies.judges import (
-    Judge,
-    Numbers,
-    Side,
-    difference,
-    differences,
-    grouped,
-    level,
-    levels,
-    of_runs,
-    variants,
-)
+from perhop.studies.judges import Judge, Numbers, Side, differences, level, levels
 from perhop.studies.sampling import MBPS, mean_mbps
 
 COMBINED = (BASELINE, "twam+wred", "tsw+dwred", PROPOSED)
@@ -181,7 +171,7 @@ def few_round_trips(scenarios: Sequence[int]) -> Judge:
     shown = {f"of_{n}": found[n] for n in scenarios} | {
         f"other_{n}": level("spread", other[n]) for n in scenarios
     }
-    statement = grouped(found).all(below)
+    statement = judges.grouped(found).all(below)
     return statement.said(
         f"Spread of rate over contract by round trips between two readings of the windows: {text}.", **shown
     )
@@ -209,7 +199,9 @@ def fixed_parameters(schemes: Sequence[tuple[str, str]]) -> Judge:
 
 def low_thresholds(low: str, high: str) -> Judge:
     """Judge whether the lower of two static thresholds drop more, and leave smaller windows."""
-    drops, sizes = (difference(metric, static(low), static(high)) for metric in ("lost", "mean_window"))
+    drops, sizes = (
+        judges.difference(metric, static(low), static(high)) for metric in ("lost", "mean_window")
+    )
 
     def each(evidence: Evidence) -> str:
         return "; ".join(
@@ -227,7 +219,7 @@ def high_thresholds(high: str) -> Judge:
     stated, early = ({**static(thresholds), "reason": "early"} for thresholds in (STATED, high))
     lost = levels("out_lost", {STATED: stated, high: early}).scaled(lambda part: 100 * part)
     return (
-        difference("out_lost", early, stated)
+        judges.difference("out_lost", early, stated)
         .all(below)
         .said("OUT packets that RED drops early, {lost:.3f}.", lost=lost.reads("{name}: {value} %", "; "))
     )
@@ -236,7 +228,9 @@ def high_thresholds(high: str) -> Judge:
 def of_paths(queues: str, side: Side, *bounds: float) -> Judge:
     """Judge the ratio of what the near and the far path get."""
     near_, far = ({**trips(queues), "path": path} for path in ("near", "far"))
-    ratio = of_runs({"": (lambda a, b: a / b, ("throughput", near_), ("throughput", far))}).reads("{value}")
+    ratio = judges.of_runs({"": (lambda a, b: a / b, ("throughput", near_), ("throughput", far))}).reads(
+        "{value}"
+    )
     return ratio.all(side, *bounds).said(
         f"Rate of a flow, Mbit/s (each path's share is {CONTRACT_MBPS:g}): {{rates:.2}}; ratio {{:.2}}.",
         rates=levels("throughput", {"near": near_, "far": far}),
@@ -285,10 +279,10 @@ ABLATION = common.THIS.study(
             "10/40 against 40/160": low_thresholds("10/40", STATED),
         },
         "high-thresholds": {"": high_thresholds(HIGH), "160/640": high_thresholds(HIGHER)},
-        "one-queue-unfair": variants(
+        "one-queue-unfair": judges.variants(
             lambda more: of_paths(ONE, above, more), {"": MORE, "a tenth more": 1.1, "twice": 2.0}
         ),
-        "queue-each-fair": variants(
+        "queue-each-fair": judges.variants(
             lambda apart: of_paths(TWO, near, 1, apart), {"": TOLERANCE, "5 %": 0.05, "20 %": 0.2}
         ),
         "rule-spares-timeouts": rule_reinforces("timeouts", "Timeouts of a flow", below),

@@ -9,29 +9,11 @@ from importlib.resources import files
 from typing import Any
 
 from perhop.statistics.judging import above, at_least, at_most, below, near
+from perhop.studies import judges
 from perhop.studies.bouras import judges as by
 from perhop.studies.bouras.common import FLOWS, LARGE, TSW, groups
-from perhop.studies.bouras.judges import (
-    ALL_FLOWS,
-    BURSTS,
-    EVERYWHERE,
-    PHASES,
-    PROPORTION,
-    SCENARIOS,
-    STEADY,
-    Case,
-)
-from perhop.studies.judges import (
-    Judge,
-    Judges,
-    Numbers,
-    difference,
-    differences,
-    grouped,
-    level,
-    levels,
-    variants,
-)
+from perhop.studies.bouras.judges import ALL_FLOWS, PHASES, PROPORTION, SCENARIOS, STEADY, Case
+from perhop.studies.judges import Judge, Judges, Numbers, differences, grouped, level, levels, variants
 
 COMPUTED = (
     "Computations of a flow's marking probability for each packet: {:.4}; TSW2CM computes a rate for each."
@@ -115,7 +97,7 @@ def fig5(case: Case) -> Mapping[str, Judge | Judges]:
     ours, theirs = case.pair(4, bursts="on")
     return {
         "proportion-through-bursts": {
-            **variants(lambda part: by.proportional(case, BURSTS, part), WITHIN),
+            **variants(lambda part: by.proportional(case, by.BURSTS, part), WITHIN),
             "the same part with bursts on and off": differences("burst_share", same)
             .reads("{name}: {value}")
             .all(near, 0, 0.1)
@@ -124,7 +106,7 @@ def fig5(case: Case) -> Mapping[str, Judge | Judges]:
         "advantages-through-bursts": (spread.all(below) & use.all(above)).said(
             "Spread of rate over contract with bursts {:.2}. Use of what EF traffic leaves {use}.", use=use
         ),
-        "order-through-bursts": by.ordered(case, BURSTS),
+        "order-through-bursts": by.ordered(case, by.BURSTS),
         "uses-what-is-free": {
             **variants(
                 lambda full: by.uses_what_is_free(case, full), {"": by.FULL, "95 %": 0.95, "99 %": 0.99}
@@ -160,7 +142,7 @@ def fig5(case: Case) -> Mapping[str, Judge | Judges]:
                 lambda part: by.baseline_poor(case, part),
                 {"": 0.5, "a quarter": 0.25, "three quarters": 0.75},
             ),
-            "twice the proposal's": difference("burst_spread", theirs, ours, factor=2)
+            "twice the proposal's": judges.difference("burst_spread", theirs, ours, factor=2)
             .reads("{second} against {first}")
             .all(above)
             .said("Spread of rate over contract while bursts are on: {:.2}."),
@@ -195,8 +177,8 @@ def general(case: Case) -> Mapping[str, Judge | Judges]:
             {"": by.PRODUCT, "5 %": 0.05, "20 %": 0.2},
         ),
         "in-proportion": {
-            **variants(lambda part: by.proportional(case, EVERYWHERE, part), WITHIN),
-            "nearer than under the baseline": by.nearer(case, EVERYWHERE),
+            **variants(lambda part: by.proportional(case, by.EVERYWHERE, part), WITHIN),
+            "nearer than under the baseline": by.nearer(case, by.EVERYWHERE),
         },
         "colored-by-contract": {
             **variants(
@@ -214,7 +196,7 @@ def general(case: Case) -> Mapping[str, Judge | Judges]:
             "": by.eliminates_slow_starts(case, SCENARIOS),
             "without scenario 4": by.eliminates_slow_starts(case, (1, 2, 3)),
         },
-        "fair-distribution": by.fair(case, EVERYWHERE),
+        "fair-distribution": by.fair(case, by.EVERYWHERE),
         "both-less-overhead": variants(
             lambda part: both_for_less(case, part), {"": by.LESS, "a tenth": 0.1, "less at all": 1.0}
         ),

@@ -8,30 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perhop.show.declared import Factor, Factors
+from perhop.statistics import judging
 from perhop.statistics.intervals import Estimate
-from perhop.statistics.judging import (
-    Check,
-    above,
-    all_of,
-    at_least,
-    at_least_of,
-    at_most,
-    below,
-    fact,
-    near,
-    opposite,
-)
+from perhop.statistics.judging import above, all_of, at_least, at_most, below, near
 from perhop.studies import judges
 from perhop.studies.bouras import common
-from perhop.studies.bouras.common import (
-    BASELINE,
-    FLOWS,
-    JUDGED_ROUND_TRIP,
-    JUDGED_SET,
-    LARGE,
-    PROPOSED,
-    groups,
-)
+from perhop.studies.bouras.common import BASELINE, FLOWS, LARGE, PROPOSED, groups
 from perhop.studies.judges import Judge, Judges, Numbers, Side, Statement, differences, grouped, level, levels
 
 KEPT = 0.99
@@ -60,7 +42,7 @@ ALL_FLOWS = range(1, FLOWS + 1)
 
 
 def cell(
-    scenario: int, scheme: str, contracts: str = JUDGED_SET, round_trip: int = JUDGED_ROUND_TRIP
+    scenario: int, scheme: str, contracts: str = common.JUDGED_SET, round_trip: int = common.JUDGED_ROUND_TRIP
 ) -> dict[str, Any]:
     """The factors of one scenario under one scheme."""
     return {"scenario": scenario, "scheme": scheme, "set": contracts, "round_trip": round_trip}
@@ -72,8 +54,8 @@ class Case:
 
     proposed: str = PROPOSED
     baseline: str = BASELINE
-    contracts: str = JUDGED_SET
-    round_trip: int = JUDGED_ROUND_TRIP
+    contracts: str = common.JUDGED_SET
+    round_trip: int = common.JUDGED_ROUND_TRIP
 
     @property
     def rates(self) -> common.Rates:
@@ -303,7 +285,7 @@ def fair(case: Case, spots: Sequence[Spot]) -> Judges:
 def out_of_proportion(case: Case, spot: Spot, tolerance: float = PROPORTION) -> Judge:
     """Judge whether some group has not its part of all rates under the baseline."""
     found = shares(case, spot, case.baseline)
-    return found.any(lambda value: opposite(near(value, 1, tolerance))).said(
+    return found.any(lambda value: judging.opposite(near(value, 1, tolerance))).said(
         "Rate over the part in proportion under the baseline, by contract: {:.2}."
     )
 
@@ -347,8 +329,8 @@ def large_fail(case: Case, scenario: int, kept: float = KEPT) -> Judge:
 def without_timeouts(case: Case, scenarios: Sequence[int]) -> Statement:
     """No run has a timeout of any flow under the proposed scheme; one timeout is enough to refute that."""
 
-    def none(found: Estimate) -> Check:
-        return all_of(at_most(found, 0.0), fact(holds=found.mean == 0.0))
+    def none(found: Estimate) -> judging.Check:
+        return all_of(at_most(found, 0.0), judging.fact(holds=found.mean == 0.0))
 
     return levels("timeouts", {n: case.ours(n) for n in scenarios}).all(none)
 
@@ -451,7 +433,7 @@ def improves(case: Case, most: int) -> Judge:
         " Spread of rate over contract, proposed − baseline: {change:+.2}. "
         "Use of the path, by scenario: {uses}; of what EF traffic leaves in scenario 4 {bursts}."
     )
-    return judges.of_statements(statements, lambda *checks: at_least_of(most, checks)).said(
+    return judges.of_statements(statements, lambda *checks: judging.at_least_of(most, checks)).said(
         "So in scenarios {holding}." + (numbers if most == len(SCENARIOS) else ""),
         change=change,
         uses=grouped(uses, between=", "),

@@ -14,23 +14,9 @@ from typing import Any
 from perhop.measures.run import Run
 from perhop.show.declared import Factors
 from perhop.studies.assumptions import Place, map_of
-from perhop.studies.bouras import ablation, scenarios
+from perhop.studies.bouras import ablation, common, scenarios
 from perhop.studies.bouras.claims import BY_STUDY
-from perhop.studies.bouras.common import (
-    ALIKE,
-    BASELINE,
-    BASELINE_IN,
-    PROPOSED,
-    PROPOSED_IN,
-    ROUND_TRIPS,
-    SENDER,
-    SETS,
-    SETTING,
-    SHORT,
-    THIS,
-    TITLE,
-    Setting,
-)
+from perhop.studies.bouras.common import BASELINE, PROPOSED, SENDER, SETTING, THIS, TITLE
 from perhop.studies.bouras.judges import Case
 from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
@@ -39,9 +25,9 @@ from perhop.studies.study import Study
 OUT_ONLY = "OUT only"
 READINGS = {
     OUT_ONLY: (PROPOSED, BASELINE),
-    "static IN 0.02": (PROPOSED, BASELINE_IN),
-    "both IN 0.02": (PROPOSED_IN, BASELINE_IN),
-    "static alike": (PROPOSED, ALIKE),
+    "static IN 0.02": (PROPOSED, common.BASELINE_IN),
+    "both IN 0.02": (common.PROPOSED_IN, common.BASELINE_IN),
+    "static alike": (PROPOSED, common.ALIKE),
 }
 """Which packets the thresholds are for, and with it the schemes that are compared.
 
@@ -54,7 +40,7 @@ WITH_READINGS = ("1/2/8", "2/4/6")
 """The sets of contracts that are crossed with the other readings, too."""
 NS_2004 = {**SENDER, "min-rto": "1s", "initial-rto": "6s"}
 """NewReno as ns-2 had it until October 2004, when its smallest timeout fell from 1 s to 0.2 s."""
-ALONE: Mapping[str, Mapping[str, Setting]] = {
+ALONE: Mapping[str, Mapping[str, common.Setting]] = {
     "packet": {"500 bytes": replace(SETTING, packet=500), "1500 bytes": replace(SETTING, packet=1500)},
     "sender": {
         "ns-2 of 1998": replace(SETTING, tcp={"tcp": "ns-1998"}),
@@ -91,15 +77,15 @@ PARTS = ("marker-improves-fairness", "drop-rule-reinforces", "fixed-parameters")
 PART_CELLS = [ablation.cell(n, scheme) for n in ablation.SCENARIOS for scheme in ablation.COMBINED]
 
 
-def figures_at(case: Case, setting: Setting) -> list[Study]:
+def figures_at(case: Case, setting: common.Setting) -> list[Study]:
     """The studies of the figures in short, with two schemes on one network."""
 
     def build(factors: Factors) -> Mapping[str, Any]:
-        return setting.scenario(int(factors["scenario"]), str(factors["scheme"]), SHORT)
+        return setting.scenario(int(factors["scenario"]), str(factors["scheme"]), common.SHORT)
 
     def at(item: str, study: Study) -> Study:
         def take(factors: Factors, run: Run) -> Iterator[Sample]:
-            return _used(item, scenarios.samples_on(setting, factors, run, SHORT))
+            return _used(item, scenarios.samples_on(setting, factors, run, common.SHORT))
 
         numbers = dict.fromkeys(int(cell["scenario"]) for cell in study.cells)
         return replace(
@@ -118,13 +104,13 @@ def _used(item: str, samples: Iterable[Sample]) -> Iterator[Sample]:
     return (sample for sample in samples if sample.metric in USED[item].split())
 
 
-def parts_at(setting: Setting) -> Study:
+def parts_at(setting: common.Setting) -> Study:
     """Some claims of the ablation in short, on one network."""
     return replace(
         ablation.ABLATION,
         cells=PART_CELLS,
-        scenario=lambda factors: ablation.build(factors, setting, SHORT),
-        samples=lambda factors, run: _used("ablation", ablation.samples(factors, run, setting, SHORT)),
+        scenario=lambda factors: ablation.build(factors, setting, common.SHORT),
+        samples=lambda factors, run: _used("ablation", ablation.samples(factors, run, setting, common.SHORT)),
         claims=[claim for claim in ablation.ABLATION.claims if claim.id in PARTS],
     )
 
@@ -132,10 +118,10 @@ def parts_at(setting: Setting) -> Study:
 def places() -> Iterator[Place]:
     """Each round trip, set of contracts and reading of the colors; then each other assumption alone."""
     for reading, (proposed, baseline) in READINGS.items():
-        for round_trip in ROUND_TRIPS:
+        for round_trip in common.ROUND_TRIPS:
             for contracts in CROSSED if reading == OUT_ONLY else WITH_READINGS:
                 case = Case(proposed, baseline, contracts, round_trip)
-                setting = replace(SETTING, round_trip=round_trip, rates=SETS[contracts])
+                setting = replace(SETTING, round_trip=round_trip, rates=common.SETS[contracts])
                 if reading == OUT_ONLY:
                     studies: Sequence[Study] = [*figures_at(case, setting), parts_at(setting)]
                     yield Place(f"{round_trip} ms", contracts, studies)

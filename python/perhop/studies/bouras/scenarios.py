@@ -12,16 +12,7 @@ from perhop.measures.run import Run
 from perhop.show.declared import Axis, Factors, Plot, Reference, Row, Table, tables
 from perhop.studies.bouras import common
 from perhop.studies.bouras.claims import BY_STUDY
-from perhop.studies.bouras.common import (
-    BASELINE,
-    CAPACITY,
-    FLOW_AXIS,
-    PROPOSED,
-    SCHEMES,
-    SETTING,
-    TIMES,
-    groups,
-)
+from perhop.studies.bouras.common import BASELINE, CAPACITY, PROPOSED, SCHEMES, SETTING, TIMES, groups
 from perhop.studies.bouras.judges import Case, cell
 from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.sampling import MBPS
@@ -139,7 +130,7 @@ QUEUE = "Mean queue of the first link, share of the bandwidth-delay product"
 
 
 def _by_flow(metric: str, title: str, scenario: int, digits: int = 2) -> Iterator[Table]:
-    return tables(SCHEMES, (FLOW_AXIS,), (f"{title} {FLOWS}", metric, digits), scenario=scenario)
+    return tables(SCHEMES, (common.FLOW_AXIS,), (f"{title} {FLOWS}", metric, digits), scenario=scenario)
 
 
 def _plot(scenario: int, metric: str, title: str, y_label: str) -> Plot:
@@ -154,7 +145,7 @@ def _plot(scenario: int, metric: str, title: str, y_label: str) -> Plot:
         title=title,
         kind="bars",
         metric=metric,
-        x=FLOW_AXIS,
+        x=common.FLOW_AXIS,
         series=SCHEMES,
         y_label=y_label,
         where={"scenario": scenario},
@@ -272,7 +263,7 @@ FIG5 = _study(
         ),
         *tables(
             SCHEMES,
-            (FLOW_AXIS,),
+            (common.FLOW_AXIS,),
             (f"Rate of each flow while bursts are on, Mbit/s {FLOWS}", "burst_rate", 2),
             bursts="on",
         ),

@@ -16,16 +16,7 @@ from perhop.studies.hurley.common import BLUE, GREEN, GREEN_TRANSPORTS, TFRC
 from perhop.studies.judges import Judge, Side
 from perhop.studies.sampling import MBPS, mean_mbps, waits
 from perhop.studies.today import common
-from perhop.studies.today.common import (
-    BBR3,
-    CODEL,
-    CONTROL_NAMES,
-    CUBIC,
-    DUALPI2,
-    FQ_CODEL,
-    TODAY_NAMES,
-    today,
-)
+from perhop.studies.today.common import BBR3, CODEL, CONTROL_NAMES, CUBIC, DUALPI2, FQ_CODEL, TODAY_NAMES
 
 FLAT, ABE, DSD, NQB = "flat", "abe", "dsd", "nqb"
 RULE_NAMES = {
@@ -79,12 +70,12 @@ def queue(rule: str) -> dict[str, Any]:
     if rule == NQB:
         shallow = {"aqm": "drop-tail", "limit": NQB_LIMIT}
         nqb = {"name": "nqb", "match": {"dscp": NQB_DSCP}, "rule": shallow}
-        default = {"name": "default", "rule": today(CODEL, LIMIT, ecn=False)}
+        default = {"name": "default", "rule": common.today(CODEL, LIMIT, ecn=False)}
         return {"scheduler": "drr", "queues": [nqb, default]}
     if rule in (FQ_CODEL, DUALPI2):
-        return today(rule, LIMIT, ecn=False)
+        return common.today(rule, LIMIT, ecn=False)
     # Equal deadlines make EDF a FIFO with separate counters of the two services.
-    aqm = {"aqm": "red", **red} if rule == FLAT else today(rule, LIMIT, ecn=False)
+    aqm = {"aqm": "red", **red} if rule == FLAT else common.today(rule, LIMIT, ecn=False)
     return {"scheduler": "edf", "blue": "0s", "green": "0s", "rule": aqm}
 
 
