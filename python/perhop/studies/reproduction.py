@@ -366,10 +366,8 @@ def to_json(outcomes: Sequence[StudyOutcome]) -> str:
         for outcome in outcomes
     ]
     papers = [_paper(group) for group in by_paper(outcomes) if group.paper]
-    return (
-        json.dumps({"papers": papers, "studies": studies}, indent=1, ensure_ascii=False, allow_nan=False)
-        + "\n"
-    )
+    data = {"papers": papers, "studies": studies}
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _paper(group: PaperOutcome) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from perhop.studies.hurley.common import ABE, BETA, BLUE, FLAT, FORM_NAMES, FORM
 from perhop.studies.judges import Judge, difference, differences, level, levels, stated, variants
 from perhop.studies.sampling import mean_mbps
 
-by_form, changes = common.by_form, common.changes
 FLOWS = 10
 CHOOSER = "chooser"
 RENO = "reno"
@@ -222,15 +221,15 @@ def whole_link() -> Judge:
 
 def sources_use_it() -> Judge:
     """Judge whether the figures' green sources alone use what they use under flat best effort."""
-    found = changes("utilization", of(GREEN_SOURCES), of(GREEN_SOURCES_FLAT)).all(at_least, WHOLE - 1)
+    found = common.changes("utilization", of(GREEN_SOURCES), of(GREEN_SOURCES_FLAT)).all(at_least, WHOLE - 1)
     return found.said("Share of the link used by ten green sources, ABE − flat: {:+}.")
 
 
 def no_compromise(share: float) -> Judge:
     """Judge whether with twice the room blue loses less, and green's wait hardly grows."""
-    flat = changes("wait_p99", of(ROOMY_FLAT, service=GREEN), of(FLAT_MIX, service=GREEN))
-    own = changes("wait_p99", of(ROOMY, service=GREEN), of(PAPERS_RED, service=GREEN))
-    lost = changes("loss", of(ROOMY, service=BLUE), of(PAPERS_RED, service=BLUE))
+    flat = common.changes("wait_p99", of(ROOMY_FLAT, service=GREEN), of(FLAT_MIX, service=GREEN))
+    own = common.changes("wait_p99", of(ROOMY, service=GREEN), of(PAPERS_RED, service=GREEN))
+    lost = common.changes("loss", of(ROOMY, service=BLUE), of(PAPERS_RED, service=BLUE))
 
     hardly = own.all(below, flat.bound(lambda grown: share * grown.low))
     return (flat.all(above) & hardly & lost.all(below)).said(
@@ -244,18 +243,18 @@ def no_compromise(share: float) -> Judge:
 def typical_forces(typical: str, many: float = MANY, metric: str = "forced_blue") -> Judge:
     """Judge whether with typical parameters many losses are forced, and more than with the paper's."""
     whose = "blue's" if metric == "forced_blue" else "all"
-    more = changes(metric, of(typical), of(PAPERS_RED)).all(above)
-    return (by_form(metric, of(typical)).all(above, many) & more).said(
+    more = common.changes(metric, of(typical), of(PAPERS_RED)).all(above)
+    return (common.by_form(metric, of(typical)).all(above, many) & more).said(
         f"Forced of {whose} losses: {{}}; with the paper's parameters {{papers}}.",
-        papers=by_form(metric, of(PAPERS_RED)),
+        papers=common.by_form(metric, of(PAPERS_RED)),
     )
 
 
 def typical_controls_less(typical: str, by: float = 0.0) -> Judge:
     """Judge whether with typical parameters alpha_m lies farther from alpha_t, by so much."""
     target = BETA**2
-    found, papers = (by_form("alpha_m", of(case)) for case in (typical, PAPERS_RED))
-    apart = changes("alpha_m", of(typical), of(PAPERS_RED))
+    found, papers = (common.by_form("alpha_m", of(case)) for case in (typical, PAPERS_RED))
+    apart = common.changes("alpha_m", of(typical), of(PAPERS_RED))
 
     def farther(evidence: Evidence) -> Check:
         now, before, change = found(evidence), papers(evidence), apart(evidence)
@@ -278,14 +277,14 @@ def typical_controls_less(typical: str, by: float = 0.0) -> Judge:
 
 def raising_compensates() -> Judge:
     """Judge whether the shorter round trip lowers the ratio, and a higher alpha_t brings it back."""
-    lowered = changes("ratio", of(ONE_QUEUE), of(PAPERS_RED)).all(above)
-    raised = changes("ratio", of(RAISED), of(ONE_QUEUE)).all(at_least, 0.0)
+    lowered = common.changes("ratio", of(ONE_QUEUE), of(PAPERS_RED)).all(above)
+    raised = common.changes("ratio", of(RAISED), of(ONE_QUEUE)).all(at_least, 0.0)
     return (lowered & raised).said(
         "Blue over green: {stated:.2}; with green's wait as long as blue's {one_queue:.2}; with its own and "
         "alpha_t 14 {raised:.2}.",
-        stated=by_form("ratio", of(PAPERS_RED)),
-        one_queue=by_form("ratio", of(ONE_QUEUE)),
-        raised=by_form("ratio", of(RAISED)),
+        stated=common.by_form("ratio", of(PAPERS_RED)),
+        one_queue=common.by_form("ratio", of(ONE_QUEUE)),
+        raised=common.by_form("ratio", of(RAISED)),
     )
 
 

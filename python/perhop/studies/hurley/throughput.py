@@ -12,11 +12,9 @@ from perhop.statistics.intervals import half_width_of
 from perhop.statistics.judging import Judgement, above, below, fact, judge, near, within
 from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.hurley import common
-from perhop.studies.hurley.common import ABE, BETA, BETA_TOLERANCE, BLUE, FLAT, FORM_NAMES, FORMS, GREEN
+from perhop.studies.hurley.common import ABE, BETA, BLUE, FLAT, FORM_NAMES, FORMS, GREEN, SETTING
 from perhop.studies.judges import Judge, level, of_runs, variants
 
-RAP, SCHEME_NAMES, SCHEMES, SETTING = common.RAP, common.SCHEME_NAMES, common.SCHEMES, common.SETTING
-by_form, changes = common.by_form, common.changes
 FLOWS = 10
 TIMES = tuple(float(t) for t in range(10, 201, 10))
 FILE_PACKETS = 1000
@@ -38,7 +36,7 @@ RTTS = Axis("rtt", "Green's RTT", {OWN: "shorter by its wait", EQUAL: "as blue's
 CURVES = Axis(
     "curve",
     "Service and router",
-    {f"{s}-{r}": f"{s}, {SCHEME_NAMES[r]}" for s in (BLUE, GREEN) for r in (ABE, FLAT)},
+    {f"{s}-{r}": f"{s}, {common.SCHEME_NAMES[r]}" for s in (BLUE, GREEN) for r in (ABE, FLAT)},
 )
 
 EVERYWHERE: Factors = {"curves": "all"}
@@ -91,7 +89,7 @@ def half_width(evidence: Evidence, keys: list[Factors]) -> Iterator[Row]:
             yield Row(EVERYWHERE, metric, unit, stated, value, None, evidence.runs)
 
 
-def received(scheme: str, service: str, at: float, form: str | None = RAP) -> Factors:
+def received(scheme: str, service: str, at: float, form: str | None = common.RAP) -> Factors:
     """The factors of one point of a curve."""
     own = {} if form is None else {"form": form, "rtt": OWN}
     return {"scheme": scheme, **own, "service": service, "time_s": at, "curve": f"{service}-{scheme}"}
@@ -120,10 +118,10 @@ def of(scheme: str, rtt: str = OWN, **more: Factor) -> Callable[[str], Factors]:
 
 def more(metric: str, a: tuple[str, str], b: tuple[str, str], unit: str, then: str = ".") -> Judge:
     """Judge whether one (router, service) has more of something than another, with all green sources."""
-    found = changes(metric, *(of(scheme, service=service) for scheme, service in (a, b)))
-    names = [f"{service} ({SCHEME_NAMES[scheme]})" for scheme, service in (a, b)]
+    found = common.changes(metric, *(of(scheme, service=service) for scheme, service in (a, b)))
+    names = [f"{service} ({common.SCHEME_NAMES[scheme]})" for scheme, service in (a, b)]
     return found.all(above).said(
-        f"{' − '.join(names)}, {unit}: {{:+}}{then}", ratio=by_form("ratio", of(FLAT))
+        f"{' − '.join(names)}, {unit}: {{:+}}{then}", ratio=common.by_form("ratio", of(FLAT))
     )
 
 
@@ -141,13 +139,13 @@ def friendly() -> Judge:
     """Judge whether a green flow gets from half to twice what TCP gets, under flat best effort."""
     low, high = FRIENDLY
     return (
-        by_form("ratio", of(FLAT))
+        common.by_form("ratio", of(FLAT))
         .all(within, 1 / high, 1 / low)
         .said("Rate of TCP Reno over that of a green flow, flat best effort: {:.2}.")
     )
 
 
-BETA_TOLERANCES = {"": BETA_TOLERANCE, ", within a quarter": BETA / 4, ", within a tenth": BETA / 10}
+BETA_TOLERANCES = {"": common.BETA_TOLERANCE, ", within a quarter": BETA / 4, ", within a tenth": BETA / 10}
 """Beta as the nearest whole number, and two other tolerances."""
 
 
@@ -167,7 +165,7 @@ def alpha_driven(tolerance: float) -> Judge:
     """Judge whether the ratio of loss ratios over the whole run is near its target, with all sources."""
     target = BETA**2
     return (
-        by_form("alpha_m", of(ABE))
+        common.by_form("alpha_m", of(ABE))
         .all(near, target, tolerance * target)
         .said(f"Green over blue losses (alpha_t {target:g}): {{:.2}}.")
     )
@@ -176,17 +174,17 @@ def alpha_driven(tolerance: float) -> Judge:
 def transfers_shorter(metric: str = "transfer") -> Judge:
     """Judge whether a blue file takes less time than under flat best effort, with all green sources."""
     packets = FILE_PACKETS if metric == "transfer" else SHORT_PACKETS
-    found = changes(metric, of(ABE, service=BLUE), of(FLAT, service=BLUE))
+    found = common.changes(metric, of(ABE, service=BLUE), of(FLAT, service=BLUE))
     return found.all(below).said(
         f"A blue flow's first {packets} packets, s, ABE − flat: {{:+.1}} (flat: {{flat:.1}}).",
-        flat=by_form(metric, of(FLAT, service=BLUE)),
+        flat=common.by_form(metric, of(FLAT, service=BLUE)),
     )
 
 
 def short_rtt_raises_green() -> Judge:
     """Judge whether green's round trip is shorter, and its rate higher than with blue's round trip."""
-    rates = changes("throughput", of(ABE, service=GREEN), of(ABE, EQUAL, service=GREEN))
-    trips = changes("rtt", of(ABE, service=BLUE), of(ABE, service=GREEN))
+    rates = common.changes("throughput", of(ABE, service=GREEN), of(ABE, EQUAL, service=GREEN))
+    trips = common.changes("rtt", of(ABE, service=BLUE), of(ABE, service=GREEN))
     return (rates.all(above) & trips.all(above)).said(
         "Blue's round trip − green's, ms: {trips:+.1}; green's rate − that with blue's round trip, kbit/s: "
         "{kbit:+.2}.",
@@ -197,7 +195,7 @@ def short_rtt_raises_green() -> Judge:
 
 def equal_trips_raise_ratio() -> Judge:
     """Judge whether the ratio of blue to green rises when green waits as long as blue."""
-    found = changes("ratio", of(ABE, EQUAL), of(ABE)).all(above)
+    found = common.changes("ratio", of(ABE, EQUAL), of(ABE)).all(above)
     return found.said("Ratio with equal round trips − ratio without: {:+.2}.")
 
 
@@ -254,7 +252,7 @@ FIG2 = common.THIS.study(
     tables=(
         *tables(
             FORMS,
-            (SCHEMES, common.SERVICES),
+            (common.SCHEMES, common.SERVICES),
             ("Rate of a flow, Mbit/s, by router, green source and service", "throughput", 3),
             rtt=OWN,
         ),
@@ -288,7 +286,7 @@ FIG2 = common.THIS.study(
         ),
         *tables(
             FORMS,
-            (SCHEMES,),
+            (common.SCHEMES,),
             (f"Time of a blue flow's first {FILE_PACKETS} packets, s", "transfer", 1),
             rtt=OWN,
         ),
@@ -302,7 +300,7 @@ FIG2 = common.THIS.study(
 
 def fig4_build(factors: Factors) -> Mapping[str, Any]:
     """Ten blue flows, no green."""
-    return SETTING.scenario("Hurley and Le Boudec, Figure 4", str(factors["scheme"]), FLOWS, 0, RAP)
+    return SETTING.scenario("Hurley and Le Boudec, Figure 4", str(factors["scheme"]), FLOWS, 0, common.RAP)
 
 
 def fig4_samples(factors: Factors, run: Run) -> Iterator[Sample]:
@@ -349,7 +347,7 @@ FIG4 = common.THIS.study(
         Table(
             "Rate of a flow, Mbit/s; packets that came to the bottleneck and left it",
             {"throughput": "rate", "arrived": "came", "sent": "left"},
-            SCHEMES,
+            common.SCHEMES,
             digits=2,
         ),
         HALF_WIDTH,
