@@ -118,15 +118,11 @@ def both_gain() -> Judge:
     """Judge whether each blue source receives more, and each green one has less jitter, than when flat."""
 
     def sources(metric: str, service: str) -> dict[str, Numbers]:
-        numbered: list[Factors] = [{"service": service, "source": n} for n in range(1, FLOWS + 1)]
+        def at(scheme: str, form: str, n: int) -> Factors:
+            return {**key(scheme, form, service), "source": n}
+
         return {
-            name: differences(
-                metric,
-                {
-                    i: ({**cell(ABE, form), **one}, {**cell(FLAT, form), **one})
-                    for i, one in enumerate(numbered)
-                },
-            )
+            name: differences(metric, {n: (at(ABE, form, n), at(FLAT, form, n)) for n in range(1, FLOWS + 1)})
             for form, name in FORM_NAMES.items()
         }
 
