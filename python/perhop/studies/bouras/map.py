@@ -16,7 +16,7 @@ from perhop.show.declared import Factors
 from perhop.studies.assumptions import Place, map_of
 from perhop.studies.bouras import ablation, common, scenarios
 from perhop.studies.bouras.claims import BY_STUDY
-from perhop.studies.bouras.common import BASELINE, PROPOSED, SENDER, SETTING, THIS, TITLE
+from perhop.studies.bouras.common import BASELINE, PROPOSED, SENDER, SETTING, SHORT, THIS, TITLE
 from perhop.studies.bouras.judges import Case
 from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
@@ -81,11 +81,11 @@ def figures_at(case: Case, setting: common.Setting) -> list[Study]:
     """The studies of the figures in short, with two schemes on one network."""
 
     def build(factors: Factors) -> Mapping[str, Any]:
-        return setting.scenario(int(factors["scenario"]), str(factors["scheme"]), common.SHORT)
+        return setting.scenario(int(factors["scenario"]), str(factors["scheme"]), SHORT)
 
     def at(item: str, study: Study) -> Study:
         def take(factors: Factors, run: Run) -> Iterator[Sample]:
-            return _used(item, scenarios.samples_on(setting, factors, run, common.SHORT))
+            return _used(item, scenarios.samples_on(setting, factors, run, SHORT))
 
         numbers = dict.fromkeys(int(cell["scenario"]) for cell in study.cells)
         return replace(
@@ -109,8 +109,8 @@ def parts_at(setting: common.Setting) -> Study:
     return replace(
         ablation.ABLATION,
         cells=PART_CELLS,
-        scenario=lambda factors: ablation.build(factors, setting, common.SHORT),
-        samples=lambda factors, run: _used("ablation", ablation.samples(factors, run, setting, common.SHORT)),
+        scenario=lambda factors: ablation.build(factors, setting, SHORT),
+        samples=lambda factors, run: _used("ablation", ablation.samples(factors, run, setting, SHORT)),
         claims=[claim for claim in ablation.ABLATION.claims if claim.id in PARTS],
     )
 
