@@ -21,11 +21,11 @@ LOCK = "requirements-dev.lock"
 
 
 class Skipped(Exception):  # noqa: N818 - it is an answer
-    """What could not be checked here, and why."""
+    """A check that could not run here, and why."""
 
 
 class Failed(Exception):  # noqa: N818 - it is an answer
-    """What was checked, and does not hold."""
+    """A check that failed."""
 
 
 def main() -> int:
@@ -83,7 +83,7 @@ def python_advisories(program: str) -> str:
 
 
 def judged(report: Mapping[str, Any]) -> str:
-    """What pip-audit's report comes to.
+    """Return the findings of pip-audit's report.
 
     Raises:
         Skipped: It was given no package, so that no news is not good news.

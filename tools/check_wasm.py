@@ -104,7 +104,7 @@ def sections(module: bytes) -> dict[int, Reader]:
 
 
 def imports(module: bytes) -> list[str]:
-    """What a module asks its host for, each as `module.name (kind)`."""
+    """Return the imports of a module, each as `module.name (kind)`."""
     reader = sections(module).get(IMPORT_SECTION)
     if reader is None:
         return []
@@ -121,7 +121,7 @@ def exported_functions(module: bytes) -> list[str]:
 
 
 def printed(*command: str | Path) -> str:
-    """What a command prints, without the white space around it."""
+    """Return the output of a command, without the white space around it."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise WasmError(f"{Path(command[0]).name} failed: {done.stderr.strip()}")

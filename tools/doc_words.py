@@ -33,20 +33,32 @@ OPENING = re.compile(rf"(?:{'|'.join(OPENINGS)})\b")
 CLAUSES = ("How", "Where", "Of", "By", "What", "Which", "Who", "Whose")
 """Words that begin a clause or a fragment, refused as well in `STRICT`: a docstring there is a statement."""
 CLAUSE = re.compile(rf"(?:{'|'.join((*OPENINGS, *CLAUSES))})\b")
-STRICT = tuple(
-    f"python/perhop/{room}"
-    for room in (
-        *("blocks/", "captures/", "coursework/", "errors.py", "extras.py", "files/", "gym.py", "measures/"),
-        *("plurals.py", "processes/", "real_packets/", "rerunning/", "show/", "statistics/", "stepping/"),
-        "stores/",
-    )
+STRICT = (
+    "tools/",
+    *(
+        f"python/perhop/{room}"
+        for room in (
+            *(
+                "blocks/",
+                "captures/",
+                "coursework/",
+                "errors.py",
+                "extras.py",
+                "files/",
+                "gym.py",
+                "measures/",
+            ),
+            *("plurals.py", "processes/", "real_packets/", "rerunning/", "show/", "statistics/", "stepping/"),
+            "stores/",
+        )
+    ),
 )
-"""The rooms whose docstrings all pass."""
+"""The rooms, and the tools, whose docstrings all pass."""
 
 WORDS = ("told", "stands", "tells", "mended", "whom")
 WORD = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
 MOST = 80
-"""How often all of `WORDS` together may occur in `FOLDERS`."""
+"""The most occurrences of all of `WORDS` together in `FOLDERS`."""
 FOLDERS = (
     *("crates", "python", "docs", "tools", "benches", "tests", "explorer/src", "examples"),
     *("README.md", "CONTRIBUTING.md"),
@@ -173,7 +185,7 @@ def riddles(text: str) -> Iterator[tuple[str, int]]:
 
 
 def too_many(counts: Counter[str]) -> str:
-    """What to say if `WORDS` occur more often than `MOST`; empty if not."""
+    """Return a message if `WORDS` occur more often than `MOST`; empty if not."""
     total = sum(counts.values())
     if total <= MOST:
         return ""

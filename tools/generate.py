@@ -92,7 +92,7 @@ def is_shared(name: str) -> bool:
 
 
 def anchor(name: str, role: str) -> str:
-    """Where the section of a block is."""
+    """Return the anchor of a block's section."""
     return f"{name}-{role}" if is_shared(name) else name
 
 
@@ -179,7 +179,7 @@ def choice_list(part: Schema, named: dict[str, Schema]) -> str:
 
 
 def kind(value: Schema, named: dict[str, Schema]) -> str:
-    """What a key's value is, with a link to where it is explained."""
+    """Return the type of a key's value, with a link to its explanation."""
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
         part = named[name]
@@ -208,7 +208,7 @@ def is_value(part: Schema) -> bool:
 
 
 def written(part: Schema) -> str:
-    """How a plain value is written."""
+    """Return the form of a plain value."""
     if part.get("pattern") is not None:
         examples = " or ".join(f'`"{example}"`' for example in part["examples"])
         text = f"text such as {examples}: `{part['pattern']}`"

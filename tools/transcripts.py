@@ -41,7 +41,7 @@ FOLDER = re.compile(r"^Commands run in \[(any folder|a clone of the repository)\
 INSIDE = re.compile(r"\(cd (\S+) && (.+)\)")
 CLONE = "a clone of the repository"
 BUILT = {"target", "results"}
-"""What a clone does not have before somebody builds or runs something in it; nor has it what is hidden."""
+"""Folders that a fresh clone does not have; it has no hidden files either."""
 LEFT_OUT = "…"
 RUN = ("sh", "python")
 
@@ -121,7 +121,7 @@ def transcript(page: Path, place: Path, command: Command) -> Iterator[tuple[Bloc
 
 
 def shell(block: Block, place: Path, command: Command) -> str:
-    """What the last command of a block prints."""
+    """Return the output of the last command of a block."""
     printed = ""
     lines = block.lines()
     for number, given in enumerate(lines, 1):
@@ -146,7 +146,7 @@ def shell(block: Block, place: Path, command: Command) -> str:
 
 
 def python(block: Block, place: Path, names: dict[str, object]) -> str:
-    """What a block of Python prints."""
+    """Return the output of a block of Python."""
     printed = io.StringIO()
     with chdir(place), redirect_stdout(printed):
         exec(compile(block.text, f"line {block.first + 1}", "exec"), names)  # noqa: S102 - it is our documentation
@@ -163,7 +163,7 @@ def agrees(shown: str, printed: str) -> bool:
 
 
 def folder(text: str) -> str:
-    """Where a page says that its commands run; empty if it does not.
+    """Return the place where a page says that its commands run; empty if it does not.
 
     Raises:
         AssertionError: It says so twice, or below its first block that is run.

@@ -36,9 +36,9 @@ ADDRESS = re.compile(r"http://([\d.]+:\d+)/")
 PARTS = ("/", "/page.js", "/perhop_explorer.wasm")
 """The page of `perhop explore`, and what it loads first."""
 EXPLORER = ROOT / "python" / "perhop" / "explorer"
-"""What wheels are built with, where `make explorer` has built it before."""
+"""The explorer's page that wheels contain, if `make explorer` has built it."""
 SYSTEM = "/usr/bin:/bin"
-"""Where the commands find other programs."""
+"""The search path of the commands for other programs."""
 
 
 def main(arguments: list[str]) -> int:
@@ -118,7 +118,7 @@ def _try(wheel: Path, scratch: Path) -> int:
 
 
 def _missing_in_explorer(environment: dict[str, str]) -> list[str]:
-    """What `perhop explore` does not serve of what its page consists of."""
+    """Return the parts of its page that `perhop explore` does not serve."""
     command = ["perhop", "explore", "--no-browser"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
         try:

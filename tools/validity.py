@@ -41,7 +41,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What perhop is held against.
+    """A theory or a program that perhop is compared with.
 
     Attributes:
         title: As the page shows it.
@@ -205,7 +205,7 @@ def page(data: Entry) -> str:
 
 
 def _coverage() -> Entry | None:
-    """How often intervals cover, if it has been measured."""
+    """Return the section on the coverage of intervals, if it has been measured."""
     return coverage.shown(json.loads(COVERAGE.read_text(encoding="utf-8"))) if COVERAGE.exists() else None
 
 

@@ -39,7 +39,7 @@ LAST_LINES = 15
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What became of a target.
+    """The outcome of a target.
 
     Attributes:
         target: As Rust has it.

@@ -1,1 +1,1 @@
-"""How often 95 % intervals contain what they are for: tried by repetition over kinds of scenario."""
+"""The coverage of 95 % intervals, measured by repetition over kinds of scenario."""

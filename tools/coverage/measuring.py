@@ -1,4 +1,4 @@
-"""How often intervals contain the true value: one scenario, many disjoint groups of runs."""
+"""The coverage of the true value by intervals: one scenario, many disjoint groups of runs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much is tried.
+    """The numbers of groups and runs of a measurement.
 
     Attributes:
         runs: The numbers of runs that a group can have, each tried for itself.

@@ -21,10 +21,10 @@ Entry = dict[str, Any]
 
 WANTED = 0.95
 NEAR = 0.02
-"""How far from 95 % a measured coverage may be."""
+"""The largest distance of a measured coverage from 95 %."""
 _DROPPED = {f"dropped_{color}" for color in COLORS}
 WHERE = {"tables": "in tables", "sweeps": "in sweeps", "differences": "of differences"}
-"""Where intervals stand, in words."""
+"""The places of intervals, in words."""
 KINDS = ("means", "shares", "percentiles of waits", "finite flows", "users and calls")
 
 
@@ -67,7 +67,7 @@ def entries(rows: Iterable[Covered]) -> list[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many of some intervals cover."""
+    """A count of intervals that cover."""
 
     covered: int
     groups: int
@@ -87,13 +87,13 @@ class Share:
 
 
 def share_of(entry: Mapping[str, Any], column: str) -> Share:
-    """Of one measure by one method and number of runs."""
+    """Return the coverage of one measure by one method and number of runs."""
     groups, below, above, _ = entry.get(column, (0, 0, 0, 0))
     return Share(groups - below - above, groups)
 
 
 def kind_of(measure: str) -> str:
-    """What kind of measure it is, one of `KINDS`."""
+    """Return the kind of the measure, one of `KINDS`."""
     place, _, last = measure.rpartition(".")
     if place.startswith("populations."):
         return "finite flows"
@@ -106,7 +106,7 @@ def kind_of(measure: str) -> str:
 
 
 def shown(found: Mapping[str, Any]) -> Entry:
-    """What the page shows of the entries.
+    """Return the section of the page on the entries.
 
     Args:
         found: `of`, `columns` (method and number of runs of each column) and `rows`, as in the JSON file.
@@ -149,7 +149,7 @@ def _summary(rows: Sequence[Mapping[str, Any]], column: str) -> str:
 
 
 def _near(rows: Sequence[Mapping[str, Any]], where: str, column: str) -> str:
-    """How many measures cover as often as they say, within `NEAR` or what chance allows."""
+    """Return a count of the measures whose coverage is 95 %, within `NEAR` or what chance allows."""
     shares = [share_of(row, column) for row in rows if row["where"] == where]
     known = [one for one in shares if one.groups]
     enough = sum(interval(one.share, one.groups)[1] >= WANTED - NEAR for one in known)

@@ -62,4 +62,4 @@ def _setting(name: str) -> Setting:
 
 
 SETTINGS: dict[str, Setting] = {name: _setting(name) for name in _INSTEAD}
-"""By name."""
+"""The scenarios by name."""

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from perhop.measures.run import Run
 
 Band: TypeAlias = tuple[float, float]
-"""Where a true value lies: the same number twice, unless it is known to a bin only."""
+"""The bounds of a true value: the same number twice, unless it is known to a bin only."""
 
 UNSURE = 0.02
-"""By which part the share of waits above a percentile is not known: its standard error of 3000 runs."""
+"""The relative standard error, over 3000 runs, of the share of waits above a percentile."""
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 CALL_MEASURES = ("mouth_to_ear_s", "lost_or_late", "burst_ratio", "r", "mos")
 
@@ -106,7 +106,7 @@ class Times:
 
 @dataclass(slots=True)
 class Truth:
-    """What runs say together.
+    """The true values, from all runs together.
 
     Attributes:
         values: For each run the value of each measure; NaN where it has none.
@@ -200,7 +200,7 @@ class Truth:
         return _exactly(math.fsum(known) / len(known))
 
     def scale(self, name: str) -> float:
-        """How large the values of a measure are, about."""
+        """Return the order of magnitude of a measure's values."""
         return max((abs(run[name]) for run in self.values[:100] if not math.isnan(run[name])), default=0.0)
 
 
@@ -250,7 +250,7 @@ def _calls(scenario: str, runs: Sequence[Run]) -> Iterator[dict[str, float]]:
 
 
 def _trials(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Of how many packets each share is."""
+    """Yield the number of packets of each share."""
     for group, members in flow_table.members(raw):
         for entry in catalog.CLASS:
             if entry.trials is not None:
@@ -294,11 +294,11 @@ def _begun(raw: Mapping[str, Any], begun_s: float) -> Iterator[tuple[str, finite
 
 
 _OF_FLOWS = ("started_s", "size_bytes", "idle_s", "completion_s", "open_s")
-"""What the engine reports of each flow of a population."""
+"""The engine's record of each flow of a population."""
 
 
 def _times_of_users(raw: Mapping[str, Any]) -> Iterator[tuple[str, Durations]]:
-    """What users waited for, with the name up to the statistic."""
+    """Yield the times that users waited, with the name up to the statistic."""
     for users in raw.get("applications", ()):
         for quantity in users["samples"]:
             name = f"applications.{users['name']}.{quantity.removesuffix('_s')}"

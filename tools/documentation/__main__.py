@@ -26,7 +26,7 @@ from tools.documentation import blocks, commands, gallery, home, interface, page
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "target" / "site"
 EXPLORER = ROOT / "python" / "perhop" / "explorer"
-"""What `make explorer` builds; the home page has a copy of it."""
+"""The page that `make explorer` builds; the home page has a copy of it."""
 
 
 def main() -> None:

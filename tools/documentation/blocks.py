@@ -45,11 +45,11 @@ METERS: dict[str, str] = SETTINGS["meters"]
 
 FLOWS = (1, 2, 4, 8, 16, 32, 64)
 LOADS = (1.006, 1.012, 1.02, 1.03, 1.04, 1.05, 1.06)
-"""Of the link. A queue is in balance where it drops 1 - 1 / load of the packets."""
+"""Loads of the link. A queue is in balance where it drops 1 - 1 / load of the packets."""
 RATES = tuple(range(250, 3001, 250))
-"""Of a metered flow, in kbit/s; the profile has 1 Mbit/s."""
+"""Rates of a metered flow, in kbit/s; the profile has 1 Mbit/s."""
 TOLERANCE = 0.25
-"""How far a run may be off the formula, in percent of the packets."""
+"""The largest distance of a run from the formula, in percent of the packets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def dropped(axes: Axes, queue: str, ramps: Sequence[Ramp]) -> None:
 
 
 def balance(queue: str, color: str, load: float) -> tuple[float, float]:
-    """Where a queue is in balance under this load of one color: its average, and the percentage dropped."""
+    """Return the balance of a queue under this load of one color: its average, and the percentage dropped."""
     result = run("steady", queue=queue, profile=PROFILES[color], rate=round(2000 * load))
     total = "average total" if "average total" in result.queues["quantity"] else "average"
     after = result.queues.filter((pl.col("quantity") == total) & (pl.col("time_s") > 40))
@@ -220,7 +220,7 @@ def loaded(axes: Sequence[Axes], queue: str) -> None:
 
 
 def colored(axes: Axes, meter: str) -> None:
-    """How a meter colors a steady flow, by its rate."""
+    """Draw the colors that a meter gives a steady flow, by its rate."""
     counts = []
     for rate in RATES:
         flow = run("metered", meter=meter, rate=rate).flows.row(0, named=True)

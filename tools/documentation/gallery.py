@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a run shows, by class of flows, link, and class at a link."""
+    """The values of a run by class of flows, link, and class at a link."""
 
     flows: dict[str, Row]
     links: dict[str, Row]

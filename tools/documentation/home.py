@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 FOLDER = "live-explorer"
-"""Where the copy of the explorer lies on the site."""
+"""The place of the copy of the explorer on the site."""
 
 FRAME = f"""\
 ```{{raw}} html

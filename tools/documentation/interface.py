@@ -63,10 +63,10 @@ BESIDE = (
     ),
     "perhop.real_packets.laboratory.LiveReport",
 )
-"""What public names take or return without being public themselves."""
+"""Types that public names take or return without being public themselves."""
 
 SOURCES = {"perhop.scenario": "perhop.scenario.builder"}
-"""Where the names of a module are defined, if not in itself."""
+"""The modules in which the names of a module are defined, if not in itself."""
 
 
 def write(folder: Path) -> None:

@@ -80,7 +80,7 @@ SECTIONS = {
     ],
     "Project": ["cite", "architecture", "project/*"],
 }
-"""What the navigation shows: pages, by path, some with a shorter title.
+"""The entries of the navigation: pages, by path, some with a shorter title.
 
 A page that is named nowhere is under `Use`, after the others.
 """

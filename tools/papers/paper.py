@@ -42,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many sentences of a paper can be tested, how many are judged, and by how many claims."""
+    """Counts of a paper's sentences that can be tested and that are judged, and of their claims."""
 
     testable: int
     judged: int
@@ -90,7 +90,7 @@ def paper_pages(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
 
 
 def printed(group: PaperOutcome) -> Sequence[tuple[StudyOutcome, Distance]]:
-    """How far each table that a paper prints is from what was measured; a table of two items is said once."""
+    """Return the distance of each printed table from the measured one; a table of two items counts once."""
     found: dict[str, tuple[StudyOutcome, Distance]] = {}
     for outcome in group.outcomes:
         if not outcome.study.extra:
@@ -100,7 +100,7 @@ def printed(group: PaperOutcome) -> Sequence[tuple[StudyOutcome, Distance]]:
 
 
 def totals(groups: Sequence[PaperOutcome]) -> str:
-    """What came of the claims of all these papers, in a sentence."""
+    """Return a sentence on the verdicts of all these papers' claims."""
     counts = {holds: sum(group.count(holds) for group in groups) for holds in STATES}
     left = sum(group.not_counted for group in groups)
     return (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What we say of a study's results after the runs.
+    """The findings on a study's results, written after the runs.
 
     Attributes:
         summary: What was found.
@@ -41,7 +41,7 @@ class Part:
     figures: Sequence[Figure]
 
     def count(self, holds: bool | None) -> int:
-        """How many of its predictions are in this state."""
+        """Count its predictions in this state."""
         return sum(verdict.holds is holds for verdict in self.outcome.claims)
 
     @property
@@ -56,7 +56,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What we say of a group after the runs, and what its page asks.
+    """The findings on a group, written after the runs, and the questions of its page.
 
     Attributes:
         title: The page's.
@@ -72,7 +72,7 @@ class Findings:
 
 
 def findings(group: Questions) -> Findings:
-    """What `found.toml` beside a group's studies says, written after the runs."""
+    """Return the findings in `found.toml` beside a group's studies, written after the runs."""
     text = files(f"perhop.studies.{group.id}").joinpath("found.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     studies = {
