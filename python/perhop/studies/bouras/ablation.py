@@ -1,4 +1,4 @@
-"""Which part does what: marker, drop rule, intervals, static thresholds; paths of unequal round trips."""
+"""The effect of each part: marker, drop rule, intervals, static thresholds; paths of unequal round trips."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def samples(
 
 
 def effects(metric: str, pairs: Mapping[str, tuple[str, str]], scenarios: Sequence[int]) -> Numbers:
-    """What a part changes in each scenario: the first scheme of each pair less the second."""
+    """The change by a part in each scenario: the first scheme of each pair less the second."""
     named = {
         f"{CAPACITY[n]:g} Mbit/s, with {name}": (cell(n, a), cell(n, b))
         for n in scenarios

@@ -1,4 +1,4 @@
-"""What judges each claim on the figures and on all scenarios, with its readings and other rules."""
+"""The judges of each claim on the figures and on all scenarios, with its readings and other rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPUTED = (
 KEPT_PARTS = {"": by.KEPT, "95 %": 0.95, "100 %": 1.0}
 """From which part on a flow has its contract."""
 WITHIN = {"": PROPORTION, "within 10 %": 0.1, "within 50 %": 0.5}
-"""How near to its part a group's share is in proportion."""
+"""The distance from its part up to which a group's share is in proportion."""
 
 
 def fig2(case: Case) -> Mapping[str, Judge | Judges]:
@@ -218,14 +218,14 @@ BY_STUDY: Mapping[str, Callable[[Case], Mapping[str, Judge | Judges]]] = {
     "fig5": fig5,
     "general": general,
 }
-"""What judges the claims of each study on a case."""
+"""The judges of each study's claims on a case."""
 
 # ---------------------------------------------------------------- overhead
 
 
 @functools.cache
 def costs() -> dict[str, Any]:
-    """What each mechanism costs a packet: the record `costs.toml` that a benchmark writes."""
+    """The costs of each mechanism for a packet: the record `costs.toml` that a benchmark writes."""
     return tomllib.loads(files("perhop.studies").joinpath("costs.toml").read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""What the paper's scenarios share: three hops, ten flows, ways to mark and to drop, what is measured."""
+"""The common parts of the paper's scenarios: three hops, ten flows, markers, drop rules and measures."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ HOPS = 3
 CAPACITY = {1: 30.0, 2: 50.0, 3: 50.0, 4: 50.0}
 """Rate of the links by scenario, Mbit/s."""
 EF_CAP = 10.0
-"""What EF traffic can take of it in scenario 4, Mbit/s."""
+"""The most that EF traffic takes of it in scenario 4, Mbit/s."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What judges the paper's claims, each on one network, set of contracts and reading of the two schemes."""
+"""Judges of the paper's claims, each on one network, set of contracts and reading of the two schemes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cell(
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a claim is judged on: two schemes, a set of contracts and a round trip."""
+    """The case that a claim is judged on: two schemes, a set of contracts and a round trip."""
 
     proposed: str = PROPOSED
     baseline: str = BASELINE
@@ -99,7 +99,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where rates are held against contracts: a scenario, or a phase of the one with bursts."""
+    """A place where rates are held against contracts: a scenario, or a phase of the one with bursts."""
 
     name: str
     scenario: int
@@ -147,7 +147,7 @@ def group_steps(
     rates: common.Rates,
     between: Callable[[float, float], float] = lambda low, high: high - low,
 ) -> Numbers:
-    """What lies between the means of each two neighbouring groups.
+    """The step between the means of each two neighbouring groups.
 
     Args:
         metric: The metric of a flow.
@@ -181,7 +181,7 @@ def _named(metric: str, key: Factors, flows: Iterable[int]) -> list[tuple[str, F
 
 
 def parts(metric: str, key: Factors, rates: common.Rates) -> Numbers:
-    """What each group has, over its contract's part of the whole."""
+    """The amount that each group has, over its contract's part of the whole."""
     found = levels(metric, {rate: {**key, "contract": rate} for rate in groups(rates)})
     return found.reads("{name}: {value}")
 
@@ -269,7 +269,7 @@ def proportional(case: Case, spots: Sequence[Spot], tolerance: float = PROPORTIO
 
 
 def shares(case: Case, spot: Spot, scheme: str) -> Numbers:
-    """What each group has, over its contract's part of all rates."""
+    """The rate that each group has, over its contract's part of all rates."""
     return parts(spot.metric("share"), spot.key(case, scheme), case.rates)
 
 

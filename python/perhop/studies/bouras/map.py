@@ -29,7 +29,7 @@ READINGS = {
     "both IN 0.02": (common.PROPOSED_IN, common.BASELINE_IN),
     "static alike": (PROPOSED, common.ALIKE),
 }
-"""Which packets the thresholds are for, and with it the schemes that are compared.
+"""The packets that the thresholds are for, and with them the schemes that are compared.
 
 OUT packets only, in both; the static queue's IN packets by the same thresholds with a max_p of 0.02; both
 queues' IN packets so; both colors of the static queue by one set.

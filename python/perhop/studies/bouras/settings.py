@@ -1,4 +1,4 @@
-"""What the choice of the setting rests on: queues by round trip, large flows by set of contracts.
+"""The grounds for the choice of the setting: queues by round trip, large flows by set of contracts.
 
 The paper's round trip and contracts stood in its Figure 1, which is lost. What other settings make of the
 claims is in the map.
@@ -22,13 +22,13 @@ from perhop.studies.judges import Numbers, grouped
 QUOTED = (0.20, 0.25)
 """Mean queue over BW*D that section 4 quotes from the authors' earlier work."""
 ABOUT = 0.03
-"""How far "approximately" goes."""
+"""The tolerance of "approximately"."""
 ALL_SETS_AT = (150, 200)
 """The round trips at which the queue is about that; all sets are run there."""
 
 
 def cells() -> list[dict[str, Any]]:
-    """What the choices need: dynamic WRED's queue by round trip, the baseline by round trip and by set."""
+    """The cells that the choices need: dynamic WRED's queue by round trip, the baseline by round trip and by set."""
     queue = [cell(n, PROPOSED, JUDGED_SET, ms) for ms in ROUND_TRIPS for n in (1, 2)]
     trips = [cell(2, BASELINE, JUDGED_SET, ms) for ms in ROUND_TRIPS]
     sets = [cell(2, BASELINE, name, ms) for ms in ALL_SETS_AT for name in common.SETS if name != JUDGED_SET]

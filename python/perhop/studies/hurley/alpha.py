@@ -28,7 +28,7 @@ SHOWN_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """How alpha is moved.
+    """A law by which alpha moves.
 
     Attributes:
         gain: The newest interval's weight in the two loss ratios; 1 takes each interval by itself.
@@ -79,7 +79,7 @@ def swing(values: NDArray[np.float64]) -> float:
 
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
-    """Where alpha settles and how it moves; alpha and alpha_m in time."""
+    """The level and the movement of alpha; alpha and alpha_m in time."""
     yield from traffic(factors, run)
     times, alpha = gauge(run, "alpha")
     settled = alpha[times >= SETTLED_S]

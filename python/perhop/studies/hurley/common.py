@@ -1,4 +1,4 @@
-"""What the paper's settings share: one bottleneck, n blue and m green flows, three routers."""
+"""The common parts of the paper's settings: one bottleneck, n blue and m green flows, three routers."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def waits(factors: Factors, run: Run) -> Iterator[Sample]:
 
 
 def each_source(factors: Factors, run: Run) -> Iterator[Sample]:
-    """What each source gets of what its service is chosen for: rate for blue, jitter (RFC 3550) for green."""
+    """The rate of each blue source, and the jitter (RFC 3550) of each green one, by which services are chosen."""
     wants = {
         BLUE: ("source_rate", MBPS, "throughput_bps", 1e-6),
         GREEN: ("source_jitter", "ms", "jitter_s", 1e3),
@@ -266,12 +266,12 @@ def received(run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def of_service(run: Run, service: str) -> NDArray[np.bool_]:
-    """Which flows are of a service."""
+    """A mask of the flows of a service."""
     return np.asarray(run.flows("group") == services(run).index(service))
 
 
 def transfer_s(run: Run, service: str, packets: float) -> float | None:
-    """How long a flow takes for its first packets, mean over a service's flows; None if one never does."""
+    """The time that a flow takes for its first packets, mean over a service's flows; None if one never does."""
     times, got = received(run)
     flows = of_service(run, service)
     taken = []

@@ -1,4 +1,4 @@
-"""Where the paper's claims hold: link rates against round trips, and what else its text leaves open."""
+"""The map of the paper's claims: link rates against round trips, and what else its text leaves open."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def levels_off() -> Judge:
 
 
 def met_where_green_suffers(evidence: Evidence) -> Judgement:
-    """Where RAP's ratio rounds to beta or more, green loses more than a quarter of its packets."""
+    """Green loses more than a quarter of its packets where RAP's ratio rounds to beta or more."""
     met, checks = [], []
     for rate, rtt in itertools.product(RATES, ROUND_TRIPS):
         ratio = evidence.estimate("ratio", cell(rate, rtt))

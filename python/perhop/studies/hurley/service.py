@@ -131,7 +131,7 @@ def alike(scenario: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
-    """What the services get; what the source that chooses gets; how many losses are forced."""
+    """Rates and waits of the services and of the source that chooses; the share of losses that are forced."""
     if factors["case"] in CHOICES:
         yield Sample(factors, "chooser_rate", "Mbit/s", mean_mbps(run, CHOOSER))
         if factors["chooser"] != RENO:  # no jitter for TCP

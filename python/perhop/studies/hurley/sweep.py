@@ -1,4 +1,4 @@
-"""Where both sides gain: link rate, share of green, beta, N_g and D, one or two at a time."""
+"""The gains of both sides by link rate, share of green, beta, N_g and D, one or two at a time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     **{f"D {ms} ms": {"deadline": f"{ms}ms"} for ms in (20, 50, 200)},
     "integral law": {"law": "integral"},
 }
-"""What differs from the paper's setting, one thing at a time."""
+"""The changes of the paper's setting, one at a time."""
 GRID = tuple(itertools.product(RATES, GREENS))
 
 CHANGED = Axis("change", "Change", {name: name for name in CHANGES})
@@ -78,7 +78,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What each side gains against flat best effort, paired by seed.
+    """The gain of each side against flat best effort, paired by seed.
 
     Attributes:
         blue: Throughput of a blue flow, Mbit/s.

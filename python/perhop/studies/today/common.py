@@ -1,4 +1,4 @@
-"""What the studies of today's mechanisms share: senders, queues with or without ECN, measures, judges."""
+"""The common parts of studies of today's mechanisms: senders, queues with or without ECN, measures, judges."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TODAY_NAMES = {**COLORLESS_NAMES, WFQ: "WFQ by contract"}
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 CODEPOINTS = ("AF11", "AF21", "AF31", "AF41", "CS1")
-"""What flows carry where each contract has a queue of its own."""
+"""The codepoints of flows where each contract has a queue of its own."""
 
 
 def sender(control: str, packet: int) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class Cells:
         return f"{self.rules[rule]} with {CONTROL_NAMES[control]}"
 
     def place(self, more: Mapping[str, Any]) -> str:
-        """What else names the numbers of a statement, as the head of its evidence."""
+        """The other factors of a statement's numbers, as the head of its evidence."""
         factors = {**self.fixed, **more}
         parts = [
             text.format(factors[name])

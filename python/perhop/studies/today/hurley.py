@@ -66,7 +66,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
 CELLS = common.Cells(RULE_NAMES, {})
 OF_BLUE, OF_GREEN = {"service": BLUE}, {"service": GREEN}
 TRANSIT_ERROR_MS = 0.031 * (BASE_MS + HERE.green_bound_ms)
-"""How far a 99th percentile of the one-way delay can be off at the bound: 3.1 % of it."""
+"""The error of a 99th percentile of the one-way delay at the bound: at most 3.1 % of it."""
 
 TODAY_HURLEY = common.THIS.study(
     "hurley",

@@ -1,4 +1,4 @@
-"""What does a low-delay packet pay, and what does the other gain: ABE beside DualPI2, FQ-CoDel and NQB."""
+"""The price of low delay, and the gain of other flows: ABE beside DualPI2, FQ-CoDel and NQB."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PACKET = 1000
 SPARSE_MBPS = 0.25
 SPARSE_PACKET = 250
 LEFT_MBPS = CAPACITY_MBPS / FLOWS - SPARSE_MBPS
-"""What sparse flows leave to each bulk flow."""
+"""The rate that sparse flows leave to each bulk flow."""
 LIMIT = "200p"
 NQB_LIMIT = "10p"
 GREEN_LIMIT = 24
@@ -80,7 +80,7 @@ def queue(rule: str) -> dict[str, Any]:
 
 
 def low_delay(rule: str, low: str) -> dict[str, Any]:
-    """How low-delay flows send: adaptive ones by TFRC or Prague, sparse ones at a constant rate."""
+    """The senders of low-delay flows: adaptive ones by TFRC or Prague, sparse ones at a constant rate."""
     mark: dict[str, Any] = {"dscp": NQB_DSCP} if rule == NQB else {}
     if rule in (FLAT, ABE, DSD, CODEL):
         mark = {"service": GREEN}

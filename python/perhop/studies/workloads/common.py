@@ -1,4 +1,4 @@
-"""What the studies of users share: customers with profiles, queues, measures of users, judges."""
+"""The common parts of studies of users: customers with profiles, queues, measures of users, judges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ACCESS = {"rate": "1Gbps", "delay": "1ms"}
 ENDS = {"from": "isp", "to": "homes"}
 LINK = "bottleneck"
 DELAY = "18ms"
-"""Of the bottleneck, each way: 40 ms with two access links on each way."""
+"""The delay of the bottleneck each way: 40 ms with two access links on each way."""
 
 DROP_TAIL, RED, RIO, RI_PLUS_O = "drop-tail", "red", "rio", "rio-plus-out"
 THREE_DROP, INVERSE, NO_OUT = "three-drop", "inverse-rate", "no-out"
@@ -171,9 +171,9 @@ def of_users(run: Run, group: str) -> Mapping[str, float]:
 
 
 CODEC: CodecName = "g711-plc"
-"""What the calls of the application `call` send, with concealment of what is lost."""
+"""The codec of the calls of the application `call`, with concealment of what is lost."""
 PAGES = {"page_p50": 0.5, "page_mean": None, "page_p95": 0.95}
-"""Which percentile each metric of the times of pages is; None for the mean."""
+"""The percentile of each metric of the times of pages; None for the mean."""
 
 
 def page_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
@@ -213,7 +213,7 @@ def call_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
 
 
 def rate_mbps(run: Run, *groups: str) -> float:
-    """What the flows of these groups get together."""
+    """The rate that the flows of these groups get together."""
     return run.carried_bps(*groups) / 1e6
 
 

@@ -28,9 +28,9 @@ CAPACITY_MBPS = 20.0
 PROFILES_MBPS = {GOLD: 12.0, BASIC: 4.0}
 GREEDY_FLOWS = 4
 SLOWDOWNS = {"slowdown": None, "slowdown_p50": 0.5, "slowdown_p95": 0.95}
-"""Which percentile each metric of the slowdowns is; None for the mean."""
+"""The percentile of each metric of the slowdowns; None for the mean."""
 LOAD = 0.2
-"""Of the link, by the transfers of each customer."""
+"""The load of the link by the transfers of each customer."""
 INVERSE_FLOWS = 8
 """Open flows of a customer that inverse-rate drop reckons with: the greedy ones and as many transfers."""
 
