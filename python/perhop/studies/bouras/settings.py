@@ -28,7 +28,7 @@ ALL_SETS_AT = (150, 200)
 
 
 def cells() -> list[dict[str, Any]]:
-    """The cells that the choices need: dynamic WRED's queue by round trip, the baseline by round trip and by set."""
+    """The cells of the choices: dynamic WRED's queue by round trip, the baseline by round trip and by set."""
     queue = [cell(n, PROPOSED, JUDGED_SET, ms) for ms in ROUND_TRIPS for n in (1, 2)]
     trips = [cell(2, BASELINE, JUDGED_SET, ms) for ms in ROUND_TRIPS]
     sets = [cell(2, BASELINE, name, ms) for ms in ALL_SETS_AT for name in common.SETS if name != JUDGED_SET]

@@ -1,4 +1,4 @@
-"""The common parts of studies of today's mechanisms: senders, queues with or without ECN, measures, judges."""
+"""The common parts of studies of today's mechanisms: senders, queues, measures and judges."""
 
 from __future__ import annotations
 
