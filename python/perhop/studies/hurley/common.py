@@ -233,7 +233,7 @@ def waits(factors: Factors, run: Run) -> Iterator[Sample]:
 
 
 def each_source(factors: Factors, run: Run) -> Iterator[Sample]:
-    """The rate of each blue source and the jitter (RFC 3550) of each green one: reasons to choose a service."""
+    """The rate of each blue source, the jitter (RFC 3550) of each green one: reasons to choose a service."""
     wants = {
         BLUE: ("source_rate", MBPS, "throughput_bps", 1e-6),
         GREEN: ("source_jitter", "ms", "jitter_s", 1e3),
@@ -271,7 +271,7 @@ def of_service(run: Run, service: str) -> NDArray[np.bool_]:
 
 
 def transfer_s(run: Run, service: str, packets: float) -> float | None:
-    """The time of a flow's first packets in s, mean over a service's flows; None if one never sends so many."""
+    """The time of a flow's first packets, mean over a service's flows; None if one never has so many."""
     times, got = received(run)
     flows = of_service(run, service)
     taken = []
