@@ -33,26 +33,11 @@ OPENING = re.compile(rf"(?:{'|'.join(OPENINGS)})\b")
 CLAUSES = ("How", "Where", "Of", "By", "What", "Which", "Who", "Whose")
 """Words that begin a clause or a fragment, refused as well in `STRICT`: a docstring there is a statement."""
 CLAUSE = re.compile(rf"(?:{'|'.join((*OPENINGS, *CLAUSES))})\b")
-STRICT = (
-    "tools/",
-    *(
-        f"python/perhop/{room}"
-        for room in (
-            *(
-                "blocks/",
-                "captures/",
-                "coursework/",
-                "errors.py",
-                "extras.py",
-                "files/",
-                "gym.py",
-                "measures/",
-            ),
-            *("plurals.py", "processes/", "real_packets/", "rerunning/", "show/", "statistics/", "stepping/"),
-            "stores/",
-        )
-    ),
+ROOMS = (
+    "blocks/ captures/ coursework/ errors.py extras.py files/ gym.py measures/ plurals.py processes/ "
+    "real_packets/ rerunning/ show/ statistics/ stepping/ stores/"
 )
+STRICT = ("tools/", *(f"python/perhop/{room}" for room in ROOMS.split()))
 """The rooms, and the tools, whose docstrings all pass."""
 
 WORDS = ("told", "stands", "tells", "mended", "whom")

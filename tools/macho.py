@@ -1,4 +1,4 @@
-"""The least macOS on which a shared library of a wheel runs, as its own header says (Mach-O, `LC_BUILD_VERSION`)."""
+"""The least macOS on which a shared library of a wheel runs, by its Mach-O header (`LC_BUILD_VERSION`)."""
 
 from __future__ import annotations
 
