@@ -63,8 +63,8 @@ def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> Non
         parts = [counted(len(study.cells), "cell"), runs, f"{what}: {claims}"]
         if claims < len(study.claims):
             parts.append(f"findings of ours: {len(study.claims) - claims}")
-        group = studies.of_questions(study.id)
-        named = f"{group.id}, --all or by name" if group else "--all or by name"
+        group = studies.group_of(study.id)
+        named = f"{group.id}, --all or by name" if group in studies.QUESTIONS else "--all or by name"
         extra = f"; only with {named}" if study.extra else ""
         terminal.say(table.prose(", ".join(parts) + extra, width, "    ") + "\n")
     groups = ", ".join(

@@ -55,14 +55,9 @@ GROUPS: Sequence[PaperStudies | Questions] = (*PAPERS, *QUESTIONS)
 """All groups of studies that have a name."""
 
 
-def of_paper(study_id: str) -> PaperStudies | None:
-    """The paper that a study belongs to, or None for one that belongs to none."""
-    return next((paper for paper in PAPERS if any(study.id == study_id for study in paper.studies)), None)
-
-
-def of_questions(study_id: str) -> Questions | None:
-    """The group of questions that a study belongs to, or None for one of a paper."""
-    return next((one for one in QUESTIONS if any(study.id == study_id for study in one.studies)), None)
+def group_of(study_id: str) -> PaperStudies | Questions | None:
+    """Return the paper, or the group of questions, that a study belongs to; None for a study of neither."""
+    return next((group for group in GROUPS if any(one.id == study_id for one in group.studies)), None)
 
 
 def in_order(studies: Iterable[Study]) -> list[Study]:
@@ -89,7 +84,6 @@ __all__ = [
     "WORKLOADS",
     "PaperStudies",
     "Questions",
+    "group_of",
     "in_order",
-    "of_paper",
-    "of_questions",
 ]

@@ -20,7 +20,7 @@ from perhop.show.declared import Factors, Row
 from perhop.show.numbers import rounded
 from perhop.statistics.judging import STATES, Judgement
 from perhop.stores.outcomes import DirectoryStore, run_key
-from perhop.studies import PAPERS, QUESTIONS, PaperStudies, of_paper, of_questions
+from perhop.studies import GROUPS, PaperStudies, Questions, group_of
 from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.study import ClaimVerdict, Reading, Study
 
@@ -141,8 +141,8 @@ class PaperOutcome:
         """The paper's authors, or what else the studies are about."""
         if self.paper:
             return self.paper.about.authors
-        group = of_questions(self.outcomes[0].study.id)
-        return "Other studies" if group is None else group.title
+        group = group_of(self.outcomes[0].study.id)
+        return group.title if isinstance(group, Questions) else "Other studies"
 
     @property
     def not_run(self) -> int:
@@ -174,16 +174,13 @@ def by_paper(outcomes: Sequence[StudyOutcome]) -> list[PaperOutcome]:
     Groups of questions follow in their order, and last what belongs to no group.
     """
     groups = []
-    for paper in PAPERS:
-        mine = [outcome for outcome in outcomes if of_paper(outcome.study.id) is paper]
+    for group in (*GROUPS, None):
+        mine = [outcome for outcome in outcomes if group_of(outcome.study.id) is group]
+        if isinstance(group, PaperStudies):
+            order = [study.id for study in group.studies]
+            mine.sort(key=lambda one: order.index(one.study.id))
         if mine:
-            order = [study.id for study in paper.studies]
-            groups.append(PaperOutcome(paper, sorted(mine, key=lambda one: order.index(one.study.id))))
-    rest = [outcome for outcome in outcomes if of_paper(outcome.study.id) is None]
-    for questions in (*QUESTIONS, None):
-        mine = [outcome for outcome in rest if of_questions(outcome.study.id) is questions]
-        if mine:
-            groups.append(PaperOutcome(None, mine))
+            groups.append(PaperOutcome(group if isinstance(group, PaperStudies) else None, mine))
     return groups
 
 
