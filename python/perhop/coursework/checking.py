@@ -77,7 +77,7 @@ def _measures(question: Number | Choice, lab: Lab) -> list[str]:
 
 
 def check(lab: Lab, bench: Bench, answers: Mapping[str, Answer], origin: str) -> list[Checked]:
-    """Every answer against runs.
+    """Check every answer against runs.
 
     Args:
         lab: The lab.

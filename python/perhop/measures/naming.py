@@ -31,7 +31,7 @@ def per_loss(metric: str, codec: emodel.CodecName) -> float:
 
 
 def bounds(metric: str) -> tuple[float, float]:
-    """Between which values a measure lies, by the last part of its name: shares, say, from 0 to 1."""
+    """Return the bounds of a measure's values by the last part of its name: for shares, 0 and 1."""
     last = metric.rpartition(".")[2]
     if last in _BOUNDS:
         return _BOUNDS[last]

@@ -56,9 +56,9 @@ def install() -> None:
 
 
 def watch() -> None:
-    """Before a class in Python is called: end the program if a signal does not get through to its handler.
+    """Watch, before a class in Python is called, for signals that cannot reach their handlers.
 
-    SIGTERM ends it at once from now on, and the programs that the class forks.
+    SIGTERM ends the program at once from now on, and the programs that the class forks.
     """
     if (
         not _State.installed

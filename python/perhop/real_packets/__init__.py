@@ -18,7 +18,7 @@ __all__ = ["Comparison", "LiveReport", "LiveResult", "Margin", "available", "com
 
 LIVE_RUNS = 4
 SIMULATED_RUNS = 30
-"""As many as `perhop run` makes of a short run: beside runs in real time they cost little."""
+"""Simulated runs, as many as `perhop run` makes by default: beside runs in real time they cost little."""
 
 _PLACES = {
     "Comparison": ("equivalence", "Comparison"),

@@ -84,7 +84,7 @@ class Comparing:
         say: Callable[[str], None] = lambda _: None,
         progress: Progress = quietly,
     ) -> None:
-        """Nothing runs yet.
+        """Prepare a comparison, without a run.
 
         Args:
             counts: First seed, runs on real packets, simulated runs, and threads of the simulator.

@@ -369,7 +369,7 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """As `Equivalence.verdict`."""
+        """The verdict, or "cannot tell" without a test."""
         return "cannot tell" if self.test is None else self.test.verdict
 
     @property

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """One thing that is done otherwise.
+    """A change in one respect, of the simulated TCP or the kernel's.
 
     Attributes:
         where: Whether the kernel is changed or the simulated TCP.

@@ -47,7 +47,7 @@ class LiveReport:
 
     @property
     def valid(self) -> bool:
-        """Nothing that the machine did could have changed the result."""
+        """Whether the machine kept up with the run, so that its result counts."""
         return bool(self.findings["valid"])
 
     @property
@@ -67,7 +67,7 @@ class LiveResult(result.Result):
 
     @cached_property
     def reports(self) -> tuple[LiveReport, ...]:
-        """One for each run."""
+        """The reports, one for each run."""
         return tuple(LiveReport(run.seed, json.loads(run.raw["live"])) for run in self.runs)
 
     @property

@@ -31,7 +31,7 @@ MOST_LISTED = 12
 """Links that a message names."""
 _ECN = ("Not-ECT", "ECT(1)", "ECT(0)", "CE")
 _NO_MEMBER = 2**32 - 1
-"""In place of the number of a flow in its population."""
+"""The placeholder for the number of a flow in its population."""
 _CHUNK = 1 << 18
 """Events that are converted at once."""
 
@@ -207,7 +207,7 @@ class _Buffer:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: no bytes wait here."""
 
     def close(self) -> None:
         """The file is closed by whoever opened it."""

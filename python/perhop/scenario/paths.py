@@ -25,7 +25,7 @@ class Entries:
     """The indices of the entries of lists by name, kept while many paths are looked up in one scenario."""
 
     def __init__(self) -> None:
-        """Nothing is looked up yet."""
+        """Begin without places of lists."""
         # With each list, so that no other one gets its identity.
         self._known: dict[int, tuple[Sequence[Any], Mapping[str, int]]] = {}
 

@@ -27,7 +27,7 @@ DRAWER = Path(__file__).with_name("drawer.py")
 PICTURES_FOR_A_DRAWER = 6
 """A drawer takes as long to start as to draw three or four pictures: for fewer than these it does not pay."""
 MOST_DRAWERS = 15
-"""Each takes about 100 MB."""
+"""The most drawers at once: each takes about 100 MB."""
 _NAP_S = 0.05
 
 

@@ -129,7 +129,7 @@ class Numbers(Formatter):
     """Ticks as the numbers on pages read."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002 - the library's signature
-        """One number."""
+        """Return the label of one number."""
         return tick_labels([x])[0]
 
     def format_ticks(self, values: Any) -> list[str]:  # noqa: ANN401 - the library's signature

@@ -12,7 +12,7 @@ _UNFIT = re.compile(
 )
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 LABEL_CHARACTERS = 48
-"""More of a name does not fit into a picture."""
+"""The most characters of a name in a picture."""
 
 _BULLET = re.compile(r"\s*[-•*] +")
 _INLINE = re.compile(r"`([^`]+)`|\*\*(\S(?:[^*]*\S)?)\*\*")

@@ -27,7 +27,7 @@ ALPHA = 0.05
 FEWEST_SKEWED = 5
 """The skewness of fewer observations says nothing."""
 MOST_RUNS = 1000
-"""More runs are not proposed to anybody."""
+"""The most runs that a forecast proposes."""
 
 Verdict: TypeAlias = Literal["equivalent", "different", "cannot tell"]
 

@@ -116,7 +116,7 @@ def opposite(check: Check) -> Check:
 
 
 def all_of(*checks: Check) -> Check:
-    """Every statement holds. Open ones matter only where none fails."""
+    """Judge whether every statement holds. Open ones matter only where none fails."""
     _some(checks)
     if any(check.holds is False for check in checks):
         return Check(holds=False)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _REACH = 9.0
 """Standard deviations beyond which the normal distribution is left out."""
 _GRID = np.linspace(-_REACH, _REACH, 40_001)
-"""Between its points the normal distribution is linear to 3e-8."""
+"""Points between which the normal distribution is linear to 3e-8."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 

@@ -52,11 +52,11 @@ class Checked:
         return any(found.kind in FAULTS for found in self.findings)
 
     def add(self, kind: str, text: str) -> None:
-        """One more finding."""
+        """Add a finding."""
         self.findings.append(Finding(kind, text))
 
     def count(self, engine: str, ours: str) -> None:
-        """One more whole run, by what computed it."""
+        """Count a whole run, by the engine that computed it."""
         self.whole += engine == ours
         self.others += engine != ours
 
