@@ -307,13 +307,13 @@ GENERAL = _study(
     ),
     plots=(
         Plot(
-            "spread",
-            "Spread of rate over contract",
-            "bars",
-            "spread",
-            ALL_SCENARIOS,
-            SCHEMES,
-            "standard deviation over mean",
+            id="spread",
+            title="Spread of rate over contract",
+            kind="bars",
+            metric="spread",
+            x=ALL_SCENARIOS,
+            series=SCHEMES,
+            y_label="standard deviation over mean",
         ),
     ),
 )
