@@ -422,13 +422,13 @@ def improves(case: Case, most: int) -> Judge:
         use = case.by_phase("burst_use", case.proposed) if number == 4 else uses[number]
         return spreads(case, spots).all(below) & use.all(at_least, FULL)
 
+    def of(metric: str, spots: Iterable[Spot]) -> Numbers:
+        pairs = {spot.name: case.pair(spot.scenario, **spot.more) for spot in spots}
+        return differences(metric, pairs).reads("{name}: {value}")
+
     uses = {number: level("utilization", case.ours(number)) for number in (1, 2, 3)}
     statements = {number: in_scenario(number) for number in SCENARIOS}
-    change = differences(
-        "spread", {spot.name: case.pair(spot.scenario, **spot.more) for spot in STEADY}
-    ).reads("{name}: {value}") | differences(
-        "burst_spread", {spot.name: case.pair(spot.scenario, **spot.more) for spot in BURSTS}
-    )
+    change = of("spread", STEADY) | of("burst_spread", BURSTS)
     numbers = (
         " Spread of rate over contract, proposed − baseline: {change:+.2}. "
         "Use of the path, by scenario: {uses}; of what EF traffic leaves in scenario 4 {bursts}."

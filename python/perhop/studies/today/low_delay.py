@@ -95,32 +95,22 @@ def low_delay(rule: str, low: str) -> dict[str, Any]:
 def build(factors: Factors) -> Mapping[str, Any]:
     """Four bulk flows and four low-delay flows."""
     rule = str(factors["rule"])
-    ends = {
-        "count": FLOWS,
-        "from": "edge",
-        "to": "core",
-        "access": {"rate": f"{ACCESS_MBPS:g}Mbps", "delay": f"{ACCESS_MS:g}ms"},
-        "start": "0s..1s",
-    }
+    access = {"rate": f"{ACCESS_MBPS:g}Mbps", "delay": f"{ACCESS_MS:g}ms"}
+    ends = {"count": FLOWS, "from": "edge", "to": "core", "access": access, "start": "0s..1s"}
     bulk = {"name": "bulk", **ends, **common.sender(str(factors["bulk"]), PACKET)}
     if rule in (FLAT, ABE, DSD, CODEL):
         bulk["service"] = BLUE
-    return {
-        "title": "Low delay beside bulk",
-        "duration": "100s",
-        "warmup": "20s",
-        "links": {
-            LINK: {
-                "from": "edge",
-                "to": "core",
-                "rate": f"{CAPACITY_MBPS:g}Mbps",
-                "delay": f"{FORWARD_MS:g}ms",
-                "reverse": {"delay": f"{BACK_MS:g}ms"},
-                "queue": queue(rule),
-            }
-        },
-        "flows": [bulk, {"name": "low", **ends, **low_delay(rule, str(factors["low"]))}],
+    low = {"name": "low", **ends, **low_delay(rule, str(factors["low"]))}
+    link = {
+        "from": "edge",
+        "to": "core",
+        "rate": f"{CAPACITY_MBPS:g}Mbps",
+        "delay": f"{FORWARD_MS:g}ms",
+        "reverse": {"delay": f"{BACK_MS:g}ms"},
+        "queue": queue(rule),
     }
+    times = {"duration": "100s", "warmup": "20s"}
+    return {"title": "Low delay beside bulk", **times, "links": {LINK: link}, "flows": [bulk, low]}
 
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:

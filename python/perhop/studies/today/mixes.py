@@ -74,34 +74,22 @@ def build(factors: Factors) -> Mapping[str, Any]:
     senders = {ASSURED: str(factors["assured"]), BEST_EFFORT: str(factors["others"])}
     flows = []
     for name, control in senders.items():
-        flow: dict[str, Any] = {
-            "name": name,
-            "count": FLOWS[name],
-            "access": {"rate": "100Mbps", "delay": "1ms"},
-            **common.sender(control, PACKET),
-            "start": "0s..1s",
-        }
+        flow: dict[str, Any] = {"name": name, "count": FLOWS[name], **common.sender(control, PACKET)}
+        flow |= {"access": {"rate": "100Mbps", "delay": "1ms"}, "start": "0s..1s"}
         flow |= {"path": "lsp"} if rule == TWAM else {"from": "edge", "to": "core"}
         if name == ASSURED:
             flow |= {"dscp": "AF11"} if rule == WFQ else {"profile": meter(rule)}
         elif rule == THREE_DROP:
             flow["color"] = "red"  # best effort is OUT-OUT
         flows.append(flow)
+    link: dict[str, Any] = {"from": "edge", "to": "core", "rate": f"{CAPACITY_MBPS:g}Mbps", "delay": "18ms"}
+    link["queue"] = queue(rule, ecn=PRAGUE in senders.values())
     made: dict[str, Any] = {
         "title": "A profile and a mix of congestion controls",
         "duration": "50s",
         "warmup": "10s",
-        "links": {
-            "bottleneck": {
-                "from": "edge",
-                "to": "core",
-                "rate": f"{CAPACITY_MBPS:g}Mbps",
-                "delay": "18ms",
-                "queue": queue(rule, ecn=PRAGUE in senders.values()),
-            }
-        },
-        "flows": flows,
     }
+    made |= {"links": {"bottleneck": link}, "flows": flows}
     if rule == TWAM:
         made["paths"] = {"lsp": {"via": ["edge", "core"], "control": {"interval": "measured"}}}
     return made

@@ -61,15 +61,8 @@ def meter(rule: str, rate_mbps: float) -> dict[str, Any]:
 
 def entry(rule: str, control: str, one: Class) -> dict[str, Any]:
     """The flows of a class."""
-    flow: dict[str, Any] = {
-        "name": one.name,
-        "count": one.count,
-        "from": "edge",
-        "to": "core",
-        "access": {"rate": "100Mbps", "delay": "1ms"},
-        **common.sender(control, PACKET),
-        "start": "0s..1s",
-    }
+    flow: dict[str, Any] = {"name": one.name, "count": one.count, **common.sender(control, PACKET)}
+    flow |= {"from": "edge", "to": "core", "access": {"rate": "100Mbps", "delay": "1ms"}, "start": "0s..1s"}
     if rule == WFQ:
         return {**flow, **common.codepoint(CLASSES, one.name)}
     if one.profile_mbps:
