@@ -159,7 +159,8 @@ class Builder:
             doc.append("Attributes:")
         relative = self.is_relative(name, schema["properties"])
         if relative:
-            doc.insert(2, f"`{FAMILY[1]}` has further keys.\n")
+            listed = ", ".join(f"`{attribute(key)}`" for key in self.shared)
+            doc.insert(2, textwrap.fill(f"Further keys are those of `{FAMILY[1]}`: {listed}.", WIDTH) + "\n")
         for key, value in schema["properties"].items():
             if relative and key in self.shared:
                 continue

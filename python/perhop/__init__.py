@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from perhop.studies.interface import Reproduction, reproduce
     from perhop.sweeps.interface import sweep, tune
     from perhop.sweeps.job import Swept
+    from perhop.sweeps.tune import Tuned
 
     __all__ = [
         "Action",
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
         "ScenarioError",
         "Simulation",
         "Swept",
+        "Tuned",
         "Verdict",
         "__version__",
         "compare",
@@ -127,6 +129,7 @@ else:
         "ScenarioError": "errors",
         "Simulation": "stepping.simulation",
         "Swept": "sweeps.job",
+        "Tuned": "sweeps.tune",
         "Verdict": "blocks.plugins",
         "compare": "real_packets.comparing",
         "course": "coursework.interface",
@@ -164,4 +167,4 @@ else:
         raise AttributeError(f"module 'perhop' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__, *_MODULES})
+        return sorted({*__all__, *_MODULES})

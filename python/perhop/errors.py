@@ -2,7 +2,7 @@
 
 from perhop._engine import ScenarioError
 
-__all__ = ["BlockError", "PerhopError", "PerhopWarning", "ScenarioError"]
+__all__ = ["ArgumentError", "BlockError", "PerhopError", "PerhopWarning", "ScenarioError"]
 
 
 class PerhopError(Exception):
@@ -10,6 +10,25 @@ class PerhopError(Exception):
 
     The command line prints it as `error: …` and exits with status 2.
     """
+
+
+class ArgumentError(PerhopError):
+    """An argument that cannot be; `str()` names it as Python does, and the command line as its option.
+
+    Attributes:
+        name: The argument, such as `sim_runs`.
+        says: What it must be, such as `must be at least 1`.
+    """
+
+    def __init__(self, name: str, says: str) -> None:
+        super().__init__(f"{name} {says}")
+        self.name = name
+        self.says = says
+
+    @property
+    def of_option(self) -> str:
+        """The message with the option's name, such as `--sim-runs must be at least 1`."""
+        return f"--{self.name.replace('_', '-')} {self.says}"
 
 
 class PerhopWarning(UserWarning):

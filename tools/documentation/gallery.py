@@ -290,7 +290,7 @@ def page(example: Path, exhibit: Exhibit, folder: Path) -> str:
                 pictures[0],
                 "## Run it",
                 f"```sh\nperhop run examples/{example.name} --runs {RUNS}\n```",
-                f"```text\n{summarize(result, name=example.stem).text(78)}\n```",
+                f"```text\n{summarize(result).text(78)}\n```",
                 *pictures[1:],
                 "## The scenario",
                 f"```toml\n{text}```",

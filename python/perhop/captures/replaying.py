@@ -14,17 +14,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, cast
 
 import numpy as np
 import polars as pl
 
 from perhop import _engine
-from perhop.errors import PerhopError, PerhopWarning
+from perhop.errors import ArgumentError, PerhopError, PerhopWarning
 from perhop.measures.run import COLORS
 from perhop.plurals import counted
 from perhop.runs import extent
 from perhop.runs.parallel import parallel_map
+from perhop.runs.written import Shown
 from perhop.scenario import reading
 from perhop.scenario.base import plain
 from perhop.show.numbers import MISSING, exact, measured, short
@@ -44,10 +45,10 @@ _LEFT = 255
 
 
 @dataclass(frozen=True, repr=False)
-class Replay:
-    """The fates of the packets of a capture.
+class Replay(Shown):
+    """The packets of a capture that was replayed into a meter, a queue or a link, and what became of them.
 
-    `str()` is what `perhop replay` prints. The frames have rates in bit/s and times in seconds.
+    The frames have rates in bit/s and times in seconds.
 
     Attributes:
         capture: The name of the capture.
@@ -60,6 +61,7 @@ class Replay:
             `ecn_out` and `sent_s` (when its last bit had left); the last three are null if it was dropped.
     """
 
+    TABLE: ClassVar = "outcomes"
     capture: str
     target: str
     report: Mapping[str, Any]
@@ -118,22 +120,21 @@ class Replay:
         seconds = self.report["arrivals_s"]
         return pl.col(name) * (8.0 / seconds) if seconds else pl.lit(None, dtype=pl.Float64)
 
-    def __repr__(self) -> str:
-        """One line: the capture, the target, and the names of the frames."""
-        each = "" if self.packets is None else ", .packets"
-        return (
-            f"Replay of {self.capture} into {self.target}: "
-            f"{counted(self.report['all']['arrived_packets'], 'packet')}\n"
-            f"  .outcomes(), .codepoints(), .classes(), .flows(), .report{each}"
-        )
+    def _outline(self) -> str:
+        packets = counted(self.report["all"]["arrived_packets"], "packet")
+        return f"{self.capture} into {self.target}: {packets}"
 
     def __str__(self) -> str:
         """The text that `perhop replay` prints, without a limit of width."""
         return self.text()
 
     def text(self, width: int | None = None) -> str:
-        """The tables for a terminal of that width; None for no limit."""
+        """Return what `perhop replay` prints, for text of that many columns; None for no limit."""
         return as_text(self._shown(), width)
+
+    def json(self) -> str:
+        """Return what `perhop replay --json` writes: everything that was counted."""
+        return json.dumps(self.report, indent=1, ensure_ascii=False) + "\n"
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: what `perhop replay` prints."""
@@ -419,7 +420,7 @@ def replay(
         "allow-cut": allow_cut or None,
     }
     if not math.isfinite(speed):
-        raise PerhopError(f"speed must be a finite number, not {speed}")
+        raise ArgumentError("speed", f"must be a finite number, not {speed}")
     options = json.dumps({key: plain(value, key) for key, value in given.items() if value is not None})
     origin = str(scenario) if _is_file(scenario) else "scenario"
     text = None if scenario is None else (reading.canonical(scenario), origin)

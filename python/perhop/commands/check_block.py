@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perhop import _engine
-from perhop.commands import terminal
+from perhop.commands import options, terminal
 from perhop.errors import PerhopError
 from perhop.files import inputs
 from perhop.plurals import counted
@@ -39,7 +39,7 @@ def check_block(
     ] = None,
     *,
     sequences: Annotated[
-        int, typer.Option("--sequences", metavar="N", min=1, help="Random sequences of calls.")
+        int, options.option("--sequences", "N", "Random sequences of calls.", min=1)
     ] = SEQUENCES,
 ) -> None:
     """Check a class in Python as every built-in block is checked.

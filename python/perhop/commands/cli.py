@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 
 from perhop import _engine
 from perhop.commands import terminal
-from perhop.errors import PerhopError, PerhopWarning, ScenarioError
+from perhop.errors import ArgumentError, PerhopError, PerhopWarning, ScenarioError
 from perhop.files import outputs
 from perhop.processes import interrupts, scarcity
 
@@ -218,6 +218,8 @@ UsageError: type[typer.BadParameter] = next(
 def _told(error: Exception) -> bool:
     """Say what is wrong; False if it is no fault of the user or the system."""
     match error:
+        case ArgumentError():
+            terminal.fail(error.of_option)
         case PerhopError() | ScenarioError():
             terminal.fail(error)
         case UsageError():

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from perhop.commands import live as living
-from perhop.commands import terminal
-from perhop.commands.context import Results
+from perhop.commands import options, terminal
+from perhop.commands.context import INVALID, Results
 from perhop.errors import PerhopError
 from perhop.processes import interrupts
 from perhop.real_packets import LIVE_RUNS, SIMULATED_RUNS
@@ -22,47 +21,43 @@ def compare(
     *,
     runs: Annotated[
         int,
-        typer.Option(
+        options.option(
             "--runs",
-            metavar="N",
-            help="Runs of each scenario on real packets, each with its own seed; --sim-runs counts simulated "
+            "N",
+            "Runs of each scenario on real packets, each with its own seed; --sim-runs counts simulated "
             "ones.",
         ),
     ] = LIVE_RUNS,
     sim_runs: Annotated[
         int,
-        typer.Option(
-            "--sim-runs",
-            metavar="M",
-            help="Simulated runs of each scenario: what `perhop run` calls --runs.",
-        ),
+        options.option("--sim-runs", "M", "Simulated runs of each scenario: what `perhop run` calls --runs."),
     ] = SIMULATED_RUNS,
     margin: Annotated[
         list[str] | None,
-        typer.Option(
+        options.option(
             "--margin",
-            metavar="[NAME=]SIZE",
-            help="What counts as no difference: 10%, or for one kind of measure delay=5ms, loss=0.5pp, "
-            "queue=3p, throughput=20%. May be given several times.",
+            "[NAME=]SIZE",
+            "What counts as no difference: 10%, or for one kind of measure delay=5ms, loss=0.5pp, queue=3p, "
+            "throughput=20%. May be given several times.",
         ),
     ] = None,
     explained: Annotated[
         bool,
-        typer.Option(
+        options.flag(
             "--explain",
-            help="Measure the effect of each difference between the kernel's TCP and the simulated one: many "
-            "more runs.",
+            "Measure the effect of each difference between the kernel's TCP and the simulated one: many more "
+            "runs.",
         ),
     ] = False,
-    holm: terminal.Holm = False,
-    seed: terminal.Seed = 1,
-    jobs: terminal.Jobs = None,
-    real_time: living.RealTime = True,
-    device: living.Device = "auto",
-    wide: terminal.Wide = False,
-    out: terminal.Out = None,
-    json_file: terminal.Json = None,
-    csv: terminal.Csv = None,
+    holm: options.Holm = False,
+    seed: options.Seed = 1,
+    jobs: options.Jobs = None,
+    real_time: options.RealTime = True,
+    device: options.Device = "auto",
+    wide: options.Wide = False,
+    out: options.Out = None,
+    json_file: options.Json = None,
+    csv: options.Csv = None,
 ) -> None:
     """Run a scenario in the simulator and on real packets, and say which numbers are equivalent.
 
@@ -90,15 +85,13 @@ def compare(
       perhop compare my.toml --margin 5% --explain --out results/compared
     """
     with interrupts.loading():
-        from perhop.real_packets import comparing, equivalence, report
+        from perhop.real_packets import comparing, equivalence
         from perhop.runs import extent
         from perhop.scenario import reading
     if len(scenarios) > 2:
         raise PerhopError(f"compare takes one or two scenarios, not {len(scenarios)}")
     wanted = equivalence.margins(margin or [])
-    first, _ = terminal.seeds(seed, max(runs, sim_runs))
-    for count in (runs, sim_runs):
-        extent.seeds(seed, count)
+    comparing.check_counts(seed, runs, sim_runs)
     threads = extent.workers(jobs)
     read = [reading.read(path) for path in scenarios]
     for path in scenarios:
@@ -107,7 +100,7 @@ def compare(
     texts = [checked.text for checked in read]
     results = Results(out=out, json_file=json_file, csv=csv, wide=wide, reads=scenarios)
     work = comparing.Comparing(
-        (first, runs, sim_runs, threads),
+        (seed, runs, sim_runs, threads),
         (real_time, device),
         places=dict(zip(texts, scenarios, strict=True)),
         say=terminal.note,
@@ -117,20 +110,15 @@ def compare(
     names = comparing.names_of(scenarios)
     compared = work.compare(texts, names, wanted, explained=explained, holm=holm)
     interrupts.leaves("interrupted")
-    if out is not None:
-        given = {
-            "--runs": runs,
-            "--sim-runs": sim_runs,
-            "--seed": None if seed == 1 else seed,
-            "--out": out,
-        }
-        flags = [part for text in margin or [] for part in ("--margin", text)] + ["--explain"] * explained
-        flags += ["--holm"] * holm
-        report.write(out, compared, terminal.command("compare", *map(str, scenarios), *flags, **given))
-    text = report.to_json(compared) if results.in_json else ""
-    results.write_json(text)
-    results.say(report.text(compared, results.width))
+    words = [*map(str, scenarios), *comparing.options(margin or [], explained=explained, holm=holm)]
+    given = {
+        "--runs": runs,
+        "--sim-runs": sim_runs,
+        "--seed": None if seed == 1 else seed,
+        "--out": out,
+    }
+    results.conclude(compared, terminal.command("compare", *words, **given))
     results.say_where()
-    results.write_csv(text)
+    results.write_csv()
     if compared.left_out:
-        raise typer.Exit(living.INVALID)
+        raise typer.Exit(INVALID)

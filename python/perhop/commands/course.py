@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop.commands import terminal
+from perhop.commands import options, terminal
 from perhop.errors import PerhopError
 from perhop.files import filesystem
 from perhop.plurals import counted
@@ -31,7 +31,7 @@ LabName = Annotated[
 
 
 @app.command("list", short_help="The labs, with their topics.")
-def list_labs(*, wide: terminal.Wide = False) -> None:
+def list_labs(*, wide: options.Wide = False) -> None:
     """List the labs that come with perhop.
 
     \b

@@ -10,12 +10,9 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from typing import Annotated
-
-import typer
 
 from perhop import _engine, extras
-from perhop.commands import explore, terminal
+from perhop.commands import explore, options, terminal
 from perhop.errors import PerhopError
 from perhop.processes import interrupts
 
@@ -66,8 +63,8 @@ class Part:
 
 def doctor(
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    wide: terminal.Wide = False,
+    as_json: options.AsJson = False,
+    wide: options.Wide = False,
 ) -> None:
     """Try each part of perhop on this machine; say which work, and what to do about the others.
 

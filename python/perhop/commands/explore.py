@@ -17,7 +17,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from perhop import _engine
-from perhop.commands import terminal
+from perhop.commands import options, terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.files import inputs
 from perhop.processes.local_server import Patience
@@ -50,14 +50,12 @@ def explore(
         typer.Argument(metavar="SCENARIO.toml", help="A scenario file. Default: the gallery."),
     ] = None,
     *,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=2**64 - 1, help="The run's seed.")
-    ] = 1,
+    seed: Annotated[int, options.option("--seed", "N", "The run's seed.", min=0, max=2**64 - 1)] = 1,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65_535, help="A port of this machine; 0 is any.")
+        int, options.option("--port", "N", "A port of this machine; 0 is any.", min=0, max=65_535)
     ] = 0,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open a browser, or print the address only.")
+        bool, options.flag("--browser/--no-browser", "Open a browser, or print the address only.")
     ] = True,
 ) -> None:
     """Watch a scenario run in the browser, and change it while it runs.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from perhop.commands import terminal
+from perhop.commands import options, terminal
 from perhop.commands.context import put
 from perhop.files import outputs
 from perhop.plurals import counted
@@ -18,43 +16,38 @@ if TYPE_CHECKING:
 
 
 def export(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
+    scenario: options.Scenario,
     *,
     dialect: Annotated[
         str,
-        typer.Option(
+        options.option(
             "--to",
-            metavar="DIALECT",
-            help="The router's language: ios (Cisco), junos, tc (Linux), perhop-router.",
+            "DIALECT",
+            "The router's language: ios (Cisco), junos, tc (Linux), perhop-router.",
         ),
     ],
     link: Annotated[
-        str | None,
-        typer.Option("--link", metavar="NAME", help="Which link (default: the only one with a queue)."),
+        str | None, options.option("--link", "NAME", "Which link (default: the only one with a queue).")
     ] = None,
     shape: Annotated[
-        bool,
-        typer.Option("--shape", help="Shape to the link's rate: the interface is faster than the link."),
+        bool, options.flag("--shape", "Shape to the link's rate: the interface is faster than the link.")
     ] = False,
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Leave out what the language cannot express, and say so.")
+        bool, options.flag("--lenient", "Leave out what the language cannot express, and say so.")
     ] = False,
     devices: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--devices",
-            metavar="IN,OUT",
-            help="For perhop-router: its interface towards the customers, and that towards the network.",
+            "IN,OUT",
+            "For perhop-router: its interface towards the customers, and that towards the network.",
         ),
     ] = None,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", parser=terminal.place, help="The configuration to write."
-        ),
-    ] = Path("-"),
-    json_file: terminal.Json = None,
-    wide: terminal.Wide = False,
+    output: Annotated[Path, options.output("--output", "FILE", "The configuration to write.", "-o")] = Path(
+        "-"
+    ),
+    json_file: options.Json = None,
+    wide: options.Wide = False,
 ) -> None:
     """Write the queue and the meters of a link as lines of a router's configuration.
 
@@ -73,6 +66,7 @@ def export(
     with interrupts.loading():
         from perhop import routers
         from perhop.scenario import reading
+    outputs.apart({"--output": output, "--json": json_file})
     where = outputs.prepare_file(output, "--output", reads=[scenario])
     json_path = None if json_file is None else outputs.prepare_file(json_file, reads=[scenario])
     done = routers.exported(

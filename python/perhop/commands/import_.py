@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perhop import _engine
-from perhop.commands import terminal
+from perhop.commands import options, terminal
 from perhop.commands.context import put
 from perhop.errors import PerhopError, ScenarioError
 from perhop.files import outputs
@@ -29,58 +29,51 @@ def import_(
     *,
     dialect: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--from",
-            metavar="DIALECT",
-            help="Its language (default: recognised): ios, ios-xr, nx-os, junos, eos, routeros, tc, vyos, "
-            "sonic, openconfig.",
+            "DIALECT",
+            "Its language (default: recognised): ios, ios-xr, nx-os, junos, eos, routeros, tc, vyos, sonic, "
+            "openconfig.",
         ),
     ] = None,
     interface: Annotated[
         str | None,
-        typer.Option("--interface", metavar="NAME", help="Whose queues (default: the only one with queues)."),
+        options.option("--interface", "NAME", "Whose queues (default: the only one with queues)."),
     ] = None,
-    rate: Annotated[
-        str | None, typer.Option("--rate", metavar="20Mbps", help="The rate of the interface.")
-    ] = None,
+    rate: Annotated[str | None, options.option("--rate", "20Mbps", "The rate of the interface.")] = None,
     link_rate: Annotated[str | None, typer.Option("--link-rate", hidden=True)] = None,
     packet_size: Annotated[
-        str | None, typer.Option("--packet-size", metavar="1000B", help="The mean size of packets.")
+        str | None, options.option("--packet-size", "1000B", "The mean size of packets.")
     ] = None,
     buffer: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--buffer",
-            metavar="1MB",
-            help="The buffer of the port, or of a queue without a limit: bytes, packets (`200p`) or time "
-            "at its rate (`50ms`).",
+            "1MB",
+            "The buffer of the port, or of a queue without a limit: bytes, packets (`200p`) or time at its "
+            "rate (`50ms`).",
         ),
     ] = None,
     segment_size: Annotated[
         str | None,
-        typer.Option(
-            "--segment-size", metavar="208B", help="What the device counts as a segment of its buffer (EOS)."
-        ),
+        options.option("--segment-size", "208B", "What the device counts as a segment of its buffer (EOS)."),
     ] = None,
     matches: Annotated[
         list[str] | None,
-        typer.Option(
+        options.option(
             "--match",
-            metavar="CLASS=DSCP",
-            help="The codepoints of a class that the device chooses by something else; may be repeated.",
+            "CLASS=DSCP",
+            "The codepoints of a class that the device chooses by something else; may be repeated.",
         ),
     ] = None,
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Assume what is missing, and say so, in place of asking for it.")
+        bool, options.flag("--lenient", "Assume what is missing, and say so, in place of asking for it.")
     ] = False,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE.toml", parser=terminal.place, help="The scenario to write."
-        ),
-    ] = Path("-"),
-    json_file: terminal.Json = None,
-    wide: terminal.Wide = False,
+    output: Annotated[Path, options.output("--output", "FILE.toml", "The scenario to write.", "-o")] = Path(
+        "-"
+    ),
+    json_file: options.Json = None,
+    wide: options.Wide = False,
 ) -> None:
     """Make a scenario of a router's configuration: queues, meters and matches of one interface.
 
@@ -102,12 +95,9 @@ def import_(
         raise PerhopError("--link-rate is the former name of --rate; give --rate alone")
     rate = rate or link_rate
     given = beside.answers(rate, packet_size, buffer, segment_size, matches=matches or [], lenient=lenient)
+    outputs.apart({"--output": output, "--json": json_file})
     where = outputs.prepare_file(output, "--output", reads=configurations)
     json_path = None if json_file is None else outputs.prepare_file(json_file, reads=configurations)
-    if where == json_path == outputs.STDOUT:
-        raise PerhopError(
-            "--json -: the scenario is on standard output, too; give it a file with -o FILE.toml"
-        )
     done = routers.imported(source, given, dialect=dialect, interface=interface)
     name = "scenario" if where == outputs.STDOUT else str(where)
     try:

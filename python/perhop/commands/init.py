@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from perhop import _engine
-from perhop.commands import terminal
+from perhop.commands import options, terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.files import filesystem
 from perhop.plurals import counted, lasting
@@ -174,35 +174,34 @@ def init(
     *,
     rate: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--rate",
-            metavar="10Mbps",
-            help="The rate of the link that is shared; 20/5Mbps where it is another one upstream.",
+            "10Mbps",
+            "The rate of the link that is shared; 20/5Mbps where it is another one upstream.",
         ),
     ] = None,
     rtt: Annotated[
-        str,
-        typer.Option("--rtt", metavar="40ms", help="The round-trip time, without waiting in queues."),
+        str, options.option("--rtt", "40ms", "The round-trip time, without waiting in queues.")
     ] = "40ms",
     users: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--users",
-            metavar='"2 downloads, 1 call"',
-            help="Who uses it: how many downloads, uploads, calls, videos, web users, games, "
-            "requests; people such as customers download.",
+            '"2 downloads, 1 call"',
+            "Who uses it: how many downloads, uploads, calls, videos, web users, games, requests; people "
+            "such as customers download.",
         ),
     ] = None,
     promised: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--promised",
-            metavar='"customers 2Mbps"',
-            help=f"What each user of a group was promised; or {NOTHING}.",
+            '"customers 2Mbps"',
+            f"What each user of a group was promised; or {NOTHING}.",
         ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Ask nothing: take the offered answer for what is not given.")
+        bool, options.flag("--yes", "Ask nothing: take the offered answer for what is not given.")
     ] = False,
 ) -> None:
     """Ask three questions and write a first scenario, with comments, that runs as it is.

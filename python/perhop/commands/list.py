@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop.commands import terminal
+from perhop.commands import options, terminal
 from perhop.errors import PerhopError
 from perhop.plurals import counted
 from perhop.processes import interrupts
@@ -26,11 +26,10 @@ app = typer.Typer(
 
 MOST_INDENT = 30
 """The largest indent of text that continues below a parameter, so that it has room."""
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("studies", short_help="Papers' tables and figures, and questions of our own.")
-def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
+def list_studies(*, as_json: options.AsJson = False, wide: options.Wide = False) -> None:
     """List what `perhop reproduce` reruns: the papers' tables and figures, then questions of our own."""
     with interrupts.loading():
         from perhop import studies
@@ -86,8 +85,8 @@ def list_blocks(
         ),
     ] = None,
     *,
-    as_json: AsJson = False,
-    wide: terminal.Wide = False,
+    as_json: options.AsJson = False,
+    wide: options.Wide = False,
 ) -> None:
     """List queue rules, meters, schedulers and congestion controls by role and age, with their parameters.
 
@@ -105,7 +104,7 @@ def list_blocks(
 
 
 @app.command("measures", short_help="What is measured of runs, flows and links.")
-def list_measures(*, as_json: AsJson = False, wide: terminal.Wide = False) -> None:
+def list_measures(*, as_json: options.AsJson = False, wide: options.Wide = False) -> None:
     """List what perhop measures: columns of data frames, metrics of sweeps, units and meanings."""
     with interrupts.loading():
         from perhop.measures import listing

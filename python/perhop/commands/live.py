@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop.commands import terminal
-from perhop.commands.context import Results
+from perhop.commands import options, terminal
+from perhop.commands.context import INVALID, Results
 from perhop.errors import PerhopError, ScenarioError
 from perhop.processes import interrupts
 
@@ -20,48 +20,28 @@ if TYPE_CHECKING:
     from perhop.real_packets import laboratory, metrics
     from perhop.real_packets.laboratory import LiveResult
 
-INVALID = 3
-"""Exit status of a command whose runs are invalid."""
-
-
-RealTime = Annotated[
-    bool,
-    typer.Option(
-        "--real-time/--no-real-time", help="Give the router real-time priority where that is allowed."
-    ),
-]
-Device = Annotated[
-    Literal["auto", "tun", "packet"],
-    terminal.choice(
-        "--device",
-        ("auto", "tun", "packet"),
-        "How hosts are joined to the router: by TUN devices, or by packet sockets over Ethernet; "
-        "auto takes TUN where it can be opened.",
-    ),
-]
-
 
 def live(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
+    scenario: options.Scenario,
     *,
-    runs: Annotated[int | None, terminal.runs("Runs on real packets, one after the other")] = None,
-    seed: terminal.Seed = 1,
+    runs: Annotated[int | None, options.runs("Runs on real packets, one after the other")] = None,
+    seed: options.Seed = 1,
     stats: Annotated[
-        bool, typer.Option("--stats", help="Print running statistics each second, on standard error.")
+        bool, options.flag("--stats", "Print running statistics each second, on standard error.")
     ] = False,
-    real_time: RealTime = True,
-    device: Device = "auto",
+    real_time: options.RealTime = True,
+    device: options.Device = "auto",
     metrics_at: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--metrics",
-            metavar="127.0.0.1:PORT",
-            help="Serve running statistics for Prometheus there, to this machine only.",
+            "127.0.0.1:PORT",
+            "Serve running statistics for Prometheus there, to this machine only.",
         ),
     ] = None,
-    wide: terminal.Wide = False,
-    out: terminal.Out = None,
-    json_file: terminal.Json = None,
+    wide: options.Wide = False,
+    out: options.Out = None,
+    json_file: options.Json = None,
 ) -> None:
     """Run a scenario on real packets and print what `perhop run` prints.
 
@@ -78,9 +58,11 @@ def live(
       perhop live my.toml --metrics 127.0.0.1:9477
     """
     with interrupts.loading():
-        from perhop.real_packets import machine, metrics
+        from perhop.real_packets import metrics
+        from perhop.runs import extent
         from perhop.scenario import reading
-    first, wanted = terminal.seeds(seed, 1 if runs is None else runs)
+    wanted = 1 if runs is None else runs
+    extent.seeds(seed, wanted)
     checked = reading.read(scenario, real_packets=True)
     terminal.warn(checked.notices)
     served = None if metrics_at is None else metrics.endpoint(metrics_at)
@@ -92,21 +74,14 @@ def live(
             if serving is not None:
                 meter, place = serving
                 terminal.note(f"metrics: {place}")
-            result = run(checked.text, wanted, first, stats=stats, manner=(real_time, device), meter=meter)
+            result = run(checked.text, wanted, seed, stats=stats, manner=(real_time, device), meter=meter)
     except ScenarioError as error:
         # The engine names the key; which file it is in is known here.
         raise PerhopError(f"{scenario}: {error}") from None
     interrupts.leaves("interrupted")
-    shown = machine.summarized(result, scenario.stem)
-    if out is not None:
-        command = terminal.command(
-            "live", str(scenario), **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
-        )
-        with interrupts.deferred():
-            from perhop.runs import page
-        page.write_run(out, result, shown, command)
-    results.write_json(result.json() if results.in_json else "")
-    results.say(machine.text(result, shown, results.width))
+    result = replace(result, name=scenario.stem)
+    given = {"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
+    results.conclude(result, terminal.command("live", str(scenario), **given))
     results.say_where()
     if not result.valid:
         raise typer.Exit(INVALID)

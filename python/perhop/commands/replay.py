@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop.commands import terminal
+from perhop.commands import options, terminal
 from perhop.commands.context import Results
 from perhop.errors import PerhopError
 from perhop.files import inputs, outputs
@@ -32,79 +31,64 @@ def replay(
     *,
     link: Annotated[
         str | None,
-        typer.Option(
-            "--link", metavar="NAME", help="The scenario's link (default: the only one with a queue)."
-        ),
+        options.option("--link", "NAME", "The scenario's link (default: the only one with a queue)."),
     ] = None,
     meter: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--meter",
-            metavar="TABLE",
-            help='A meter, as the keys of a profile: \'marker = "srtcm", rate = "10Mbps"\'.',
+            "TABLE",
+            'A meter, as the keys of a profile: \'marker = "srtcm", rate = "10Mbps"\'.',
         ),
     ] = None,
     queue: Annotated[
         str | None,
-        typer.Option("--queue", metavar="TABLE", help="A queue, as the keys of a queue: 'aqm = \"codel\"'."),
+        options.option("--queue", "TABLE", "A queue, as the keys of a queue: 'aqm = \"codel\"'."),
     ] = None,
     rate: Annotated[
-        str | None, typer.Option("--rate", metavar="RATE", help="The rate of the queue's link: 100Mbps.")
+        str | None, options.option("--rate", "RATE", "The rate of the queue's link: 100Mbps.")
     ] = None,
     interface: Annotated[
         str | None,
-        typer.Option(
-            "--interface", metavar="NAME", help="The interface of a pcapng file whose packets take part."
-        ),
+        options.option("--interface", "NAME", "The interface of a pcapng file whose packets take part."),
     ] = None,
     match: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--match",
-            metavar="TABLE",
-            help="Which packets take part, by source, destination, protocol, source-ports, "
-            "destination-ports and dscp: 'source = \"10.0.0.0/8\"' (default: all).",
+            "TABLE",
+            "Which packets take part, by source, destination, protocol, source-ports, destination-ports and "
+            "dscp: 'source = \"10.0.0.0/8\"' (default: all).",
         ),
     ] = None,
     start: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="Begin so long after the first packet: 10s."),
+        str | None, options.option("--from", "TIME", "Begin so long after the first packet: 10s.")
     ] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="End so long after the first packet.")
-    ] = None,
+    end: Annotated[str | None, options.option("--to", "TIME", "End so long after the first packet.")] = None,
     speed: Annotated[
-        float, typer.Option("--speed", metavar="FACTOR", help="How much faster than captured packets come.")
+        float, options.option("--speed", "FACTOR", "How much faster than captured packets come.")
     ] = 1.0,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="S", help="Draws what an AQM decides by chance.")
-    ] = 1,
-    top: Annotated[
-        int, typer.Option("--top", metavar="N", min=0, help="How many of the largest flows to show.")
-    ] = 10,
+    seed: Annotated[int, options.option("--seed", "S", "Draws what an AQM decides by chance.")] = 1,
+    top: Annotated[int, options.option("--top", "N", "How many of the largest flows to show.", min=0)] = 10,
     data_plane: Annotated[
         bool,
-        typer.Option(
+        options.flag(
             "--data-plane",
-            help="Forward the packets' bytes through the data plane of `perhop live`; same verdicts.",
+            "Forward the packets' bytes through the data plane of `perhop live`; same verdicts.",
         ),
     ] = False,
     allow_cut: Annotated[
-        bool,
-        typer.Option("--allow-cut", help="Replay what is whole of a file that ends within a packet."),
+        bool, options.flag("--allow-cut", "Replay what is whole of a file that ends within a packet.")
     ] = False,
     packets: Annotated[
         Path | None,
-        typer.Option(
-            "--packets",
-            metavar="FILE",
-            parser=terminal.place,
-            help="Write what became of each packet there: FILE.parquet or FILE.csv.",
+        options.output(
+            "--packets", "FILE", "Write what became of each packet there: FILE.parquet or FILE.csv."
         ),
     ] = None,
-    wide: terminal.Wide = False,
-    json_file: terminal.Json = None,
-    csv: terminal.Csv = None,
+    wide: options.Wide = False,
+    json_file: options.Json = None,
+    csv: options.Csv = None,
 ) -> None:
     """Replay a capture into a meter, a queue or a link of a scenario, and print what becomes of its packets.
 
@@ -120,13 +104,12 @@ def replay(
     """
     with interrupts.loading():
         from perhop.captures import replaying
-    if packets is not None and packets.suffix not in _FORMATS:
-        raise PerhopError(f"--packets: {packets}: name a file that ends in .parquet or .csv")
     given = {"--meter": meter, "--queue": queue, "--match": match}
     tables = {option: _table(option, text) for option, text in given.items()}
     reads = [path for path in (capture, scenario) if path is not None]
-    results = Results(json_file=json_file, csv=csv, wide=wide, reads=reads)
-    packets_path = None if packets is None else outputs.prepare_file(packets, "--packets", reads)
+    files = {"--packets": packets}
+    results = Results(json_file=json_file, csv=csv, files=files, wide=wide, reads=reads)
+    packets_path = None if packets is None else outputs.prepare_file(packets, "--packets", reads, _FORMATS)
     result = replaying.replay(
         capture,
         scenario,
@@ -149,10 +132,8 @@ def replay(
     terminal.warn(result.report["notices"])
     if packets_path is not None and result.packets is not None:
         outputs.write(packets_path, _packed(result.packets, packets_path.suffix))
-    text = json.dumps(result.report, indent=1, ensure_ascii=False) + "\n"
-    results.write_json(text)
-    results.say(result.text(results.width))
-    results.write_csv(text)
+    results.conclude(result)
+    results.write_csv()
 
 
 def _packed(frame: pl.DataFrame, suffix: str) -> bytes:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop.commands import terminal
-from perhop.commands.context import Results
+from perhop.commands import options, terminal
+from perhop.commands.context import Results, put
 from perhop.errors import PerhopError
 from perhop.files import outputs
 from perhop.plurals import counted
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from perhop.stores.outcomes import DirectoryStore
     from perhop.studies import reproduction, writer
-    from perhop.studies.reproduction import Counts, StudyOutcome
+    from perhop.studies.reproduction import StudyOutcome
 
 
 def reproduce(
@@ -35,20 +35,16 @@ def reproduce(
     ] = None,
     *,
     everything: Annotated[
-        bool,
-        typer.Option("--all", help="Run sensitivity studies, variants, sweeps and the groups, too."),
+        bool, options.flag("--all", "Run sensitivity studies, variants, sweeps and the groups, too.")
     ] = False,
-    runs: Annotated[int | None, terminal.runs("Simulated runs of each cell of a study")] = None,
-    seed: terminal.Seed = 1,
-    jobs: terminal.Jobs = None,
-    wide: terminal.Wide = False,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="DIR", parser=terminal.place, help="Where the report, plots and data go."
-        ),
-    ] = Path("results"),
-    json_file: terminal.Json = None,
+    runs: Annotated[int | None, options.runs("Simulated runs of each cell of a study")] = None,
+    seed: options.Seed = 1,
+    jobs: options.Jobs = None,
+    wide: options.Wide = False,
+    out: Annotated[Path, options.output("--out", "DIR", "Where the report, plots and data go.")] = Path(
+        "results"
+    ),
+    json_file: options.Json = None,
 ) -> None:
     """Rerun papers' tables and figures; print published and measured values, and judge each claim.
 
@@ -69,15 +65,16 @@ def reproduce(
         from perhop.show import table
         from perhop.show.report import as_text
         from perhop.studies import reproduction, writer
+        from perhop.studies.interface import Reproduction
         from perhop.studies.report import study_report
         from perhop.studies.selection import chosen
     wanted = chosen(names or (), everything=everything)
     most = max(study.default_runs for study in wanted) if runs is None else runs
-    first, _ = terminal.seeds(seed, most)
+    extent.seeds(seed, most)
     threads = extent.workers(jobs)
     results = Results(out=out, json_file=json_file, wide=wide)
     kept = _store(out)
-    planned = reproduction.plan(wanted, runs=runs, seed=first)
+    planned = reproduction.plan(wanted, runs=runs, seed=seed)
     counts = reproduction.Counts()
     given = {"--runs": runs, "--seed": None if seed == 1 else seed, "--out": out}
     command = terminal.command("reproduce", *(names or []), *(["--all"] if everything else []), **given)
@@ -106,9 +103,13 @@ def reproduce(
             reason = error.strerror or error
             raise PerhopError(f"{kept.directory}: a run could not be kept: {reason}") from None
         report.finish(outcomes)
+    done = Reproduction(outcomes, counts, out / "runs")
     if results.json_path is not None:
-        results.write_json(reproduction.to_json(outcomes))
-    _conclude(outcomes, counts, results)
+        put(results.json_path, done.json())
+    results.say("\n" + as_text(done.conclusion(), results.width))
+    if results.json_path is not None and results.json_path != outputs.STDOUT:
+        results.say(f"results: {results.json_path}")
+    results.say_where("")
 
 
 def _reproduced(
@@ -160,25 +161,3 @@ def _store(out: Path) -> DirectoryStore:
         raise PerhopError(
             f"--out {out}: {out / 'runs'} cannot be opened: {error.strerror or error}"
         ) from None
-
-
-def _conclude(outcomes: Sequence[StudyOutcome], counts: Counts, results: Results) -> None:
-    """Print what came of all claims, and where everything is: the report, and JSON."""
-    from perhop import studies
-    from perhop.show.report import as_text
-    from perhop.studies.report import conclusion
-
-    assert results.out is not None
-    extra = [study.id for study in studies.STUDIES.values() if study.extra]
-    said = conclusion(outcomes, extra, _counted(counts, results.out))
-    results.say("\n" + as_text(said, results.width))
-    if results.json_path is not None and results.json_path != outputs.STDOUT:
-        results.say(f"results: {results.json_path}")
-    results.say_where("")
-
-
-def _counted(counts: Counts, out: Path) -> str:
-    """What the runs cost."""
-    text = f"{counted(counts.simulated, 'run')} simulated"
-    text += f", {counts.shared} shared between studies" if counts.shared else ""
-    return text + (f", {counts.found} reused from {out / 'runs'}" if counts.found else "")

@@ -3,75 +3,72 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from perhop import _engine
-from perhop.commands import terminal
+from perhop.commands import options, terminal
 from perhop.commands.context import Results
+from perhop.files import outputs
 from perhop.processes import interrupts, memory
 
 
 def run(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
+    scenario: options.Scenario,
     *,
     runs: Annotated[
         int | None,
-        typer.Option(
+        options.option(
             "--runs",
-            metavar="N",
-            help="Simulated runs, each with its own seed; 1 has no interval. Default: 30 where a run is "
-            "short, 10 or 5 where it takes long.",
+            "N",
+            "Simulated runs, each with its own seed; 1 has no interval. Default: 30 where a run is short, 10 "
+            "or 5 where it takes long.",
         ),
     ] = None,
-    seed: terminal.Seed = 1,
-    jobs: terminal.Jobs = None,
-    threads: terminal.Threads = None,
-    engine: terminal.Engine = None,
+    seed: options.Seed = 1,
+    jobs: options.Jobs = None,
+    threads: options.Threads = None,
+    engine: options.Engine = None,
     capture: Annotated[
         Path | None,
-        typer.Option(
+        options.output(
             "--capture",
-            metavar="FILE.pcapng",
-            parser=terminal.place,
-            help="Write the packets of the run with the first seed, for Wireshark: TCP/IP headers, and why "
+            "FILE.pcapng",
+            "Write the packets of the run with the first seed, for Wireshark: TCP/IP headers, and why "
             "packets are dropped or marked.",
         ),
     ] = None,
     capture_link: Annotated[
         list[str] | None,
-        typer.Option(
+        options.option(
             "--capture-link",
-            metavar="LINK",
-            help="Where packets are recorded: a link of the scenario, both directions; may be repeated "
-            "(default: the links with a queue).",
+            "LINK",
+            "Where packets are recorded: a link of the scenario, both directions; may be repeated (default: "
+            "the links with a queue).",
         ),
     ] = None,
     events: Annotated[
         Path | None,
-        typer.Option(
+        options.output(
             "--events",
-            metavar="FILE.parquet",
-            parser=terminal.place,
-            help="Write what became of each packet of that run at these links, as a table.",
+            "FILE.parquet",
+            "Write what became of each packet of that run at these links, as a table.",
         ),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(
+        options.output(
             "--plot",
-            metavar="FILE.svg",
-            parser=terminal.place,
-            help="Draw throughput, queues and round-trip times over time, as SVG or PNG, and print them as "
+            "FILE.svg",
+            "Draw throughput, queues and round-trip times over time, as SVG or PNG, and print them as "
             "blocks; - prints alone.",
         ),
     ] = None,
-    wide: terminal.Wide = False,
-    out: terminal.Out = None,
-    json_file: terminal.Json = None,
-    csv: terminal.Csv = None,
+    wide: options.Wide = False,
+    out: options.Out = None,
+    json_file: options.Json = None,
+    csv: options.Csv = None,
 ) -> None:
     """Simulate a scenario of your own and print what each class and each link got.
 
@@ -93,14 +90,16 @@ def run(
     with interrupts.loading():
         from perhop.runs import budget, extent, over_time, recording, simulate, summary
         from perhop.scenario import reading
-    first, least = terminal.seeds(seed, budget.FIRST if runs is None else runs)
+    least = budget.FIRST if runs is None else runs
+    extent.seeds(seed, least)
     at_once = extent.workers(jobs)
     extent.threads_each(threads, at_once, least)
     checked = reading.read(scenario)
     terminal.warn(checked.notices)
+    files = {"--plot": None if plot == outputs.STDOUT else plot, "--capture": capture, "--events": events}
+    results = Results(out=out, json_file=json_file, csv=csv, files=files, wide=wide, reads=[scenario])
     plot_path = over_time.prepare(plot, reads=[scenario])
     text = checked.text if plot is None else over_time.sampled(checked.text)
-    results = Results(out=out, json_file=json_file, csv=csv, wide=wide, reads=[scenario])
     recorded: dict[str, Any] = {
         "capture": capture,
         "capture_links": capture_link or (),
@@ -109,7 +108,7 @@ def run(
     records = recording.plan(text, **recorded, reads=[scenario]) is not None
     memory.fitting(text, least, at_once, at_once)
     if records and engine is None:
-        one = "Computed" if least == 1 else f"The run with seed {first} is computed"
+        one = "Computed" if least == 1 else f"The run with seed {seed} is computed"
         terminal.note(f"{one} by the reference engine, which is slower: its packets are recorded.")
     if engine is None and not (records and least == 1):
         _note_reference_engine(text)
@@ -119,7 +118,7 @@ def run(
         result = simulate.run(
             json.loads(text),
             runs=runs,
-            seed=first,
+            seed=seed,
             jobs=at_once,
             threads=threads,
             engine=engine,
@@ -128,28 +127,22 @@ def run(
             waiting=step.waiting,
         )
     interrupts.leaves("interrupted")
-    shown = summary.summarize(result, name=scenario.stem, by_default=runs is None)
-    if out is not None:
-        command = terminal.command(
-            "run",
-            str(scenario),
-            *(word for link in capture_link or () for word in ("--capture-link", link)),
-            **{"--runs": len(result.runs), "--seed": None if seed == 1 else seed, "--engine": engine},
-            **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
-        )
-        with interrupts.deferred():
-            from perhop.runs import page
-        page.write_run(out, result, shown, command)
-    numbers = summary.to_json(result, by_default=runs is None) if results.in_json else ""
-    results.write_json(numbers)
-    results.say(shown.text(results.width))
-    over_time.show(plot_path, result.runs, shown.title, results.say, results.width)
+    result = replace(result, name=scenario.stem)
+    command = terminal.command(
+        "run",
+        str(scenario),
+        *(word for link in capture_link or () for word in ("--capture-link", link)),
+        **{"--runs": len(result.runs), "--seed": None if seed == 1 else seed, "--engine": engine},
+        **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
+    )
+    results.conclude(result, command)
+    over_time.show(plot_path, result.runs, result.title, results.say, results.width)
     if records:
         kept = " and ".join(str(path) for path in (capture, events) if path is not None)
-        results.say(f"\npackets of the run with seed {first}: {kept}")
+        results.say(f"\npackets of the run with seed {seed}: {kept}")
     results.say_where()
     if csv is not None:
-        results.write_csv(numbers, summary.frames_of_runs(result))
+        results.write_csv(summary.frames_of_runs(result))
 
 
 def _note_threads(text: str, threads: int, engine: str | None) -> None:

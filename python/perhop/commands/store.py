@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop.commands import terminal
+from perhop.commands import options, terminal
 from perhop.processes import interrupts
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def check(
     *,
     delete: Annotated[
         bool,
-        typer.Option("--delete", help="Remove files that no command reads, and repair what can be repaired."),
+        options.flag("--delete", "Remove files that no command reads, and repair what can be repaired."),
     ] = False,
 ) -> None:
     """Check every finished run that is kept in DIR against its checksum.

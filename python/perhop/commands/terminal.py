@@ -1,4 +1,4 @@
-"""What the commands share at the terminal: their common options, progress, and what is said where."""
+"""What commands print at the terminal: results, notes, progress, and the command that repeats them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ import sys
 import threading
 import time
 from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
 from perhop.plurals import lasting
 from perhop.processes import interrupts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from rich.progress import Progress
 
@@ -36,97 +33,6 @@ FEWEST_STEPS = 3
 """Whole steps from which a forecast may be made."""
 
 
-def place(text: object) -> Path:
-    """A file name or directory as typed; an empty one would quietly mean the current directory."""
-    if not str(text):
-        raise PerhopError(
-            "--out, --json, --csv, --output, --plot, --store, --capture, --events: a name is empty; "
-            "give one, such as `results`"
-        )
-    return Path(str(text))
-
-
-def runs(counted: str) -> Any:  # noqa: ANN401 - as typer.Option
-    """The option --runs, which counts something else in each command."""
-    return typer.Option("--runs", metavar="N", help=f"{counted}, each with its own seed.")
-
-
-def choice(option: str, values: Sequence[str], help_text: str) -> Any:  # noqa: ANN401 - as typer.Option
-    """An option that takes one of a few values."""
-
-    def parse(text: object) -> str:
-        if text not in values:
-            raise PerhopError(f"{option} must be {', '.join(values[:-1])} or {values[-1]}, not `{text}`")
-        return str(text)
-
-    return typer.Option(option, metavar=f"[{'|'.join(values)}]", parser=parse, help=help_text)
-
-
-Seed = Annotated[
-    int,
-    typer.Option(
-        "--seed",
-        metavar="S",
-        help="First seed; runs use S, S+1, ... Random numbers depend on the seed and on the names of groups "
-        "and links: renaming one changes the results of a seed.",
-    ),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs", metavar="N", help="Threads (default: all cores). Results are the same for any number."
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads",
-        metavar="N",
-        help="Threads of each run of a large network (default: the cores that the runs leave idle). Results "
-        "are the same for any number.",
-    ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", parser=place, help="Write report.html, plots and data there."),
-]
-Json = Annotated[
-    Path | None,
-    typer.Option(
-        "--json", metavar="FILE", parser=place, help="Write the results as JSON, too; - is standard output."
-    ),
-]
-
-
-Csv = Annotated[
-    Path | None,
-    typer.Option(
-        "--csv",
-        metavar="DIR",
-        parser=place,
-        help="Write the tables as CSV files there, one for each; columns.csv has their units.",
-    ),
-]
-Engine = Annotated[
-    Literal["batched", "reference"] | None,
-    choice(
-        "--engine",
-        ("batched", "reference"),
-        "Default: batched if it accepts the network, else reference, which is slower. Same results.",
-    ),
-]
-Wide = Annotated[
-    bool, typer.Option("--wide", help="Show all columns of tables, however wide the terminal is.")
-]
-Holm = Annotated[
-    bool,
-    typer.Option(
-        "--holm",
-        help="Add a column of verdicts that are corrected for their number: with 95 % none of them errs.",
-    ),
-]
-
-
 def width(*, wide: bool) -> int | None:
     """Return for how many columns to lay text out: the terminal's, or those of `COLUMNS`; 80 in a pipe.
 
@@ -134,16 +40,6 @@ def width(*, wide: bool) -> int | None:
         None where there is no limit.
     """
     return None if wide else max(NARROWEST, shutil.get_terminal_size((80, 24)).columns)
-
-
-def seeds(seed: int, runs: int) -> tuple[int, int]:
-    """The first seed and the number of runs, checked."""
-    from perhop.runs import extent
-
-    if runs > extent.MAX_RUNS:
-        raise PerhopError(f"--runs must be at most {extent.MAX_RUNS:,}, not {runs}")
-    extent.seeds(seed, runs)
-    return seed, runs
 
 
 class Steps:

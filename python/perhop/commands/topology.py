@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perhop import _engine
-from perhop.commands import terminal
+from perhop.commands import options, terminal
 from perhop.errors import PerhopError
 from perhop.files import outputs
 from perhop.plurals import counted
@@ -50,25 +50,21 @@ def topology(
     *,
     output: Annotated[
         Path | None,
-        typer.Option(
+        options.output(
             "--output",
+            "FILE.toml",
+            "Write it as a scenario with ten TCP flows, to go on from (- for standard output).",
             "-o",
-            metavar="FILE.toml",
-            parser=terminal.place,
-            help="Write it as a scenario with ten TCP flows, to go on from (- for standard output).",
         ),
     ] = None,
     links: Annotated[
-        bool, typer.Option("--links", help="In that file, write a table for each link, not the rule.")
+        bool, options.flag("--links", "In that file, write a table for each link, not the rule.")
     ] = False,
     plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", metavar="FILE.svg", parser=terminal.place, help="Draw it, if it is not too large."
-        ),
+        Path | None, options.output("--plot", "FILE.svg", "Draw it, if it is not too large.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    wide: terminal.Wide = False,
+    as_json: options.AsJson = False,
+    wide: options.Wide = False,
 ) -> None:
     """Describe a topology, its routers and links by tier and its distances; write it as a scenario.
 
@@ -118,8 +114,7 @@ def _check_options(output: Path | None, plot: Path | None, *, links: bool, as_js
         raise PerhopError("--links says how --output writes links; give an --output, or leave it out")
     if as_json and output is not None and str(output) in {"-", "/dev/stdout"}:
         raise PerhopError("--json and --output - both print on standard output; leave one of them out")
-    if output is not None and plot is not None and output.resolve() == plot.resolve():
-        raise PerhopError(f"--output and --plot both name {output}; give each a file of its own")
+    outputs.apart({"--output": output, "--plot": plot})
 
 
 def _prepare_picture(plot: Path, routers: int, source: Path) -> None:

@@ -8,26 +8,25 @@ from typing import Annotated
 import typer
 
 from perhop import extras
-from perhop.commands import kept, terminal
+from perhop.commands import options, terminal
+from perhop.commands.context import Results
 from perhop.processes import interrupts
 
 
 def tune(
     tune_file: Annotated[Path, typer.Argument(metavar="TUNE.toml", help="What to search (docs/sweeps.md).")],
     *,
-    store: kept.Store = kept.DEFAULT_STORE,
-    backend: kept.Backend = "local",
-    address: kept.Address = None,
-    trials: Annotated[
-        int | None, typer.Option("--trials", metavar="N", help="How many settings to try.")
-    ] = None,
-    runs: Annotated[int | None, terminal.runs("Simulated runs of each trial")] = None,
-    seed: kept.Seed = None,
-    jobs: terminal.Jobs = None,
-    wide: terminal.Wide = False,
-    out: terminal.Out = None,
-    json_file: terminal.Json = None,
-    csv: terminal.Csv = None,
+    store: options.Store = options.DEFAULT_STORE,
+    backend: options.Backend = "local",
+    address: options.Address = None,
+    trials: options.Trials = None,
+    runs: Annotated[int | None, options.runs("Simulated runs of each trial")] = None,
+    seed: options.SeedOfFile = None,
+    jobs: options.Jobs = None,
+    wide: options.Wide = False,
+    out: options.Out = None,
+    json_file: options.Json = None,
+    csv: options.Csv = None,
 ) -> None:
     """Search for the setting that is best by an objective, or for the Pareto front of several.
 
@@ -45,23 +44,20 @@ def tune(
     with interrupts.loading():
         from perhop.runs import extent
         from perhop.sweeps import job, plan, tuning
-    kept.installed(extras.TUNE, backend=backend)
-    if runs is not None or seed is not None:
-        terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
+    extras.TUNE.demand()
+    place = job.Workplace(store, backend, jobs, address)
     with interrupts.deferred():
         from perhop.sweeps import tune as search
-    cores = extent.workers(jobs)
     planned = tuning.read_tuning(tune_file, trials=trials, runs=runs, seed=seed)
     terminal.warn(f"{tune_file}: {notice}" for notice in plan.notices(planned.seen))
-    results = kept.KeptResults(store, out=out, json_file=json_file, csv=csv, wide=wide, reads=[tune_file])
-    place = job.Workplace(store, backend, jobs, address)
+    results = Results(out=out, json_file=json_file, csv=csv, store=store, wide=wide, reads=[tune_file])
     tuned = search.tune(planned, place, say=terminal.note, progress=terminal.progress)
     given = {"--store": store, "--trials": trials, "--runs": runs, "--seed": seed, "--out": out}
     command = terminal.command("tune", str(tune_file), **given)
     winners = [winner.trial.point for winner in tuned.front if winner.trial.point is not None]
     terminal.warn(f"{tune_file}: a winner: {notice}" for notice in plan.notices(winners))
-    results.conclude(tuned, command, cores)
+    results.conclude(tuned, command, extent.workers(jobs))
+    results.write_csv()
     results.say_counts(tuned.work)
-    if not tuned.front:
+    if tuned.failures or not tuned.front:
         raise typer.Exit(1)
-    kept.end_with(tuned.failures)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from perhop import _engine
 from perhop.errors import PerhopError
@@ -15,7 +16,7 @@ from perhop.files import filesystem
 from perhop.files.filesystem import atomic_write
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 STDOUT = Path("-")
 _STDOUT_NAMES = frozenset({Path("/dev/stdout"), Path("/dev/fd/1"), Path("/proc/self/fd/1")})
@@ -25,8 +26,10 @@ def prepare_directory(path: Path, option: str = "--out") -> Path:
     """Make the directory if it is missing and prove that files can be written to it.
 
     Raises:
-        PerhopError: It cannot be made or written to.
+        PerhopError: It cannot be made or written to, or it is `-`, which means standard output.
     """
+    if path == STDOUT:
+        raise PerhopError(f"{option} -: standard output takes no folder; name one, such as `results`")
     try:
         filesystem.make_directory(path)
         probe = path / ".perhop-write-test"
@@ -107,26 +110,34 @@ def release_directories() -> None:
         filesystem.close_file(_claimed.popitem()[1])
 
 
-def prepare_file(path: Path, option: str = "--json", reads: Sequence[Path] = ()) -> Path:
+def prepare_file(
+    path: Path, option: str = "--json", reads: Sequence[Path] = (), endings: Sequence[str] = ()
+) -> Path:
     """Prove, before the work begins, that a file can be written under this name; "-" is standard output.
-
-    `reads` are the files that the command reads: none of them is written over.
 
     What is no regular file (a device, a named pipe) is not opened yet: that could wait for a reader, or end
     what it reads.
+
+    Args:
+        path: The name.
+        option: The option that it was given by, for messages.
+        reads: The files that the command reads: none of them is written over.
+        endings: Of names that say the format; others are refused, and standard output is.
 
     Returns:
         The name to hand to `write`; `STDOUT` for any name of standard output.
 
     Raises:
-        PerhopError: It names a directory, a socket or a file that the command reads, or it or its directory
-            is missing or not writable.
+        PerhopError: It names a directory, a socket or a file that the command reads, it or its directory is
+            missing or not writable, or it has another ending.
     """
-    if path == STDOUT or path in _STDOUT_NAMES:
+    if _is_stdout(path) and not endings:
         return STDOUT
     try:
         if path.is_file() and any(read.is_file() and path.samefile(read) for read in reads):
             raise PerhopError(f"{option} {path}: is a file that this command reads; give another name")
+        if endings and path.suffix not in endings:
+            raise PerhopError(f"{option} {path}: name a file that ends in {' or '.join(endings)}")
         if path.is_dir():
             raise PerhopError(f"{option} {path}: is a directory; give a file name, or - for standard output")
         if path.is_socket():
@@ -142,6 +153,47 @@ def prepare_file(path: Path, option: str = "--json", reads: Sequence[Path] = ())
     except (OSError, ValueError) as error:
         raise PerhopError(f"{option} {path}: cannot be written: {_reason(error)}") from None
     return path
+
+
+def apart(
+    files: Mapping[str, Path | None],
+    folders: Mapping[str, Path | None] | None = None,
+    is_written: Callable[[str, Path], bool] = lambda _option, _name: True,
+) -> None:
+    """Refuse, before the work begins, places of results of which one would replace another.
+
+    Args:
+        files: The files that a command writes, by the option that names each.
+        folders: The folders into which it writes.
+        is_written: Whether it may write a name, relative to the folder that an option names.
+
+    Raises:
+        PerhopError: Two options name one file, or a file lies where a folder's contents are written.
+    """
+    named = {option: path for option, path in files.items() if path is not None}
+    for (one, path), (other, second) in itertools.combinations(named.items(), 2):
+        if _is_stdout(path) and _is_stdout(second):
+            raise PerhopError(f"{one} - and {other} - both mean standard output; give one of them a file")
+        if _real(path) == _real(second) and not _in_place(path):
+            raise PerhopError(f"{one} and {other} both name {path}; give each a file of its own")
+    for (option, path), (other, folder) in itertools.product(named.items(), (folders or {}).items()):
+        if folder is None or _is_stdout(path):
+            continue
+        place, around = _real(path), _real(folder)
+        inside = place.relative_to(around) if place.is_relative_to(around) else None
+        if inside is not None and (not inside.parts or is_written(other, inside)):
+            raise PerhopError(f"{option} {path}: is where {other} {folder} writes; give it another name")
+
+
+def _is_stdout(path: Path) -> bool:
+    return path == STDOUT or path in _STDOUT_NAMES
+
+
+def _real(path: Path) -> Path:
+    """The file that a name leads to, through links; the name itself where the system does not know it."""
+    with contextlib.suppress(OSError, ValueError):
+        return Path(os.path.realpath(path))
+    return path.absolute()
 
 
 def write(path: Path, data: bytes | str, *, durable: bool = False) -> None:
@@ -161,34 +213,6 @@ def write(path: Path, data: bytes | str, *, durable: bool = False) -> None:
             atomic_write(path.resolve(), content, durable=durable)
     except OSError as error:
         raise PerhopError(f"{path}: cannot be written: {_reason(error)}") from None
-
-
-class Written:
-    """The result of a command, which can write the report that the command writes.
-
-    Attributes:
-        COMMAND: The command, such as `perhop sweep`.
-    """
-
-    __slots__ = ()
-    COMMAND: ClassVar[str]
-
-    def write(self, folder: Path | str, command: str = "", jobs: int = 1) -> None:
-        """Write what the command writes with `--out`: a report that opens offline, pictures and samples.
-
-        Args:
-            folder: Where; an earlier report there is replaced as a whole.
-            command: The command that the report names as its origin; `COMMAND` if it is not given.
-            jobs: How many cores draw.
-
-        Raises:
-            PerhopError: A file cannot be written.
-        """
-        self._write(claim_directory(Path(folder)), command or self.COMMAND, jobs)
-
-    def _write(self, place: Path, command: str, jobs: int) -> None:
-        """Write the report into a folder that is claimed."""
-        raise NotImplementedError
 
 
 def manifest(command: str, scenarios: Sequence[str], plots: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perhop import _engine, routers
-from perhop.errors import BlockError, PerhopError
+from perhop.errors import ArgumentError, BlockError, PerhopError
 from perhop.files import inputs
 from perhop.planning import growth, objectives
 from perhop.planning.searching import tuning_plan
@@ -238,6 +238,7 @@ def read_plan(
         PerhopError: The file cannot be read or makes no plan; the message names file and key.
         ScenarioError: The scenario is wrong.
     """
+    extent.given(None, seed)
     path = document.place_of(source, "plan")
     data = document.read(source, "a plan needs a `scenario` or a `configuration`, and `objectives`")
     file_kinds.expect("plan", data, path)
@@ -245,7 +246,7 @@ def read_plan(
     document.known_keys(data, tuple(KEYS), where)
     runs = RUNS.read(data, "runs", where) if runs is None and "runs" in data else runs
     if runs is not None and runs < 2:
-        raise PerhopError(f"--runs {runs}: objectives are judged by intervals, which need at least 2 runs")
+        raise ArgumentError("runs", f"{runs}: objectives are judged by intervals, which need at least 2 runs")
     seed = document.whole(data, "seed", 1, where, least=0) if seed is None else seed
     start = _start(data, path)
     settings = document.table(data, "set", where)
@@ -258,8 +259,8 @@ def read_plan(
     bounds = _bounds(data, canonical, where)
     by_default = runs is None
     if runs is None:
-        runs = _affordable(canonical, seed)
-    extent.seeds(seed, runs + (search.runs if search else 0))
+        runs = _affordable(canonical, seed, where)
+    extent.seeds_of_file(seed, runs + (search.runs if search else 0), where)
     plan = Plan(
         TITLE.read(data, "title", where) or start.title or path.stem,
         text,
@@ -285,13 +286,13 @@ def read_plan(
     return plan
 
 
-def _affordable(scenario: str, seed: int) -> int:
+def _affordable(scenario: str, seed: int, where: str) -> int:
     """Return how many runs a plan gets that names no number, by one of the configuration as it is.
 
     Raises:
         PerhopError: The seed leaves no room for the fewest.
     """
-    extent.seeds(seed, LADDER[0])
+    extent.seeds_of_file(seed, LADDER[0], where)
     try:
         return budget.runs_of(scenario, seed, EVENTS, LADDER)
     except BlockError:
@@ -487,8 +488,10 @@ def _search(
             raise PerhopError(
                 f"{where}: [set] `{path}`: {value!r} has names in braces; say in [search] what they may be"
             )
-        if given or trials is not None:
-            raise PerhopError(f"{place if given else '--trials'} has no effect without a [search]")
+        if given:
+            raise PerhopError(f"{place} has no effect without a [search]")
+        if trials is not None:
+            raise ArgumentError("trials", "has no effect without a [search]")
         return None
     TUNING.check(given, place)
     sampler = tuning.SAMPLER.read(given, "sampler", place)
@@ -499,7 +502,7 @@ def _search(
     if trials is None:
         trials = TRIALS.read(given, "trials", place)
     elif not 1 <= trials <= tuning.MAX_TRIALS:
-        raise PerhopError(f"--trials must lie between 1 and {tuning.MAX_TRIALS}, not {trials}")
+        raise ArgumentError("trials", f"must lie between 1 and {tuning.MAX_TRIALS}, not {trials}")
     return Search(
         tuning.search_space(factors, f"{where}: [search]"),
         templates,

@@ -10,7 +10,7 @@ from typing import Any
 from perhop import extras
 from perhop.planning.document import read_plan
 from perhop.planning.job import Planned, run_plan
-from perhop.sweeps.interface import quietly
+from perhop.sweeps.interface import quietly, repeating
 from perhop.sweeps.job import Workplace
 
 __all__ = ["Planned", "plan"]
@@ -24,6 +24,8 @@ def plan(
     seed: int | None = None,
     trials: int | None = None,
     jobs: int | None = None,
+    backend: str = "local",
+    address: str | None = None,
     holm: bool = False,
 ) -> Planned:
     """Judge which promises a configuration keeps, how far each demand can grow, and what would be better.
@@ -35,23 +37,24 @@ def plan(
         seed: The first seed. Default: the file's.
         trials: How many settings a search tries. Default: the file's.
         jobs: Threads. Default: all cores. Results are the same for any number.
+        backend: As for `perhop.sweep`.
+        address: As for `perhop.sweep`.
         holm: Give tables a column of verdicts corrected for their number (Holm 1979).
 
     Returns:
         Verdicts (`now.verdicts`), limits of growth (`now.limits`), the better setting (`better`), and lines
-        for the router (`lines`). `text()` and `json()` give what the command prints; notebooks show
-        tables.
+        for the router (`lines`). `text()`, `json()`, `frame()` and `write()` give what the command prints
+        and writes.
 
     Raises:
         PerhopError: The plan cannot be read, an extra is missing, or the store fails.
         ScenarioError: The plan's scenario is wrong.
     """
-    planned = read_plan(
-        source if isinstance(source, Mapping) else Path(source), runs=runs, seed=seed, trials=trials
-    )
+    place = Workplace(Path(store), backend, jobs, address)
+    read = source if isinstance(source, Mapping) else Path(source)
+    planned = read_plan(read, runs=runs, seed=seed, trials=trials)
     if planned.search is not None:
         extras.TUNE.demand()
-    done = run_plan(
-        planned, Workplace(Path(store), "local", jobs, None), say=lambda _: None, progress=quietly
-    )
-    return replace(done, holm=holm)
+    done = run_plan(planned, place, say=lambda _: None, progress=quietly)
+    given = {"--store": store, "--runs": runs, "--trials": trials, "--seed": seed}
+    return replace(done, holm=holm, command=repeating("plan", read, *(["--holm"] * holm), **given))

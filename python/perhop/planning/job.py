@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from perhop import routers
-from perhop.files.outputs import Written
 from perhop.planning import growth
 from perhop.planning.document import exported
 from perhop.planning.searching import tuning_plan
-from perhop.planning.verdicts import judge, smallest_margins
+from perhop.planning.verdicts import STATES, judge, smallest_margins
+from perhop.plurals import counted
 from perhop.processes import interrupts
+from perhop.runs.written import Written
 from perhop.statistics.intervals import estimate
 from perhop.statistics.multiplicity import difference
 from perhop.statistics.observations import Observations
@@ -120,24 +122,26 @@ class Better:
         return self.gain is not None and self.gain.low > 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Planned(Written):
-    """A finished plan.
+    """A finished plan: which promises hold, how far demands can grow, and what would be better.
 
     Attributes:
+        plan: The links, demands and objectives that were judged.
         now: The configuration as it is.
         searched: The search; None without one.
         better: The best that it found; None without a search, or where no trial had a value.
         lines: Lines for the router: of the better setting where it surely is, else as it is; None unless
             asked for.
         changes: How these differ from the lines of the configuration as it is, as a unified diff.
-        work: What it cost.
+        work: How many runs were simulated, found in the store, and failed.
         holm: Tables have a column of verdicts corrected for their number.
         failures: The runs that failed: what rests on them cannot be decided.
         names: What points are called, by their keys.
     """
 
     COMMAND: ClassVar = "perhop plan"
+    TABLE: ClassVar = "now-objectives"
     plan: Plan
     now: JudgedSetting
     searched: Tuned | None
@@ -148,15 +152,16 @@ class Planned(Written):
     holm: bool = False
     failures: Sequence[Failure] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
 
     def text(self, width: int | None = None) -> str:
-        """The plan as plain text for a terminal of that width; None for no limit."""
+        """Return what `perhop plan` prints, for text of that many columns; None for no limit."""
         from perhop.planning.summary import to_text  # noqa: PLC0415 - it needs this class
 
         return to_text(self, width)
 
     def json(self) -> str:
-        """The plan as JSON text, byte for byte the same for the same file and engine."""
+        """Return what `perhop plan --json` writes: the same bytes for the same file and engine."""
         from perhop.planning.summary import to_json  # noqa: PLC0415
 
         return to_json(self)
@@ -166,8 +171,14 @@ class Planned(Written):
 
         report.write_plan(place, self, command, jobs)
 
+    def _outline(self) -> str:
+        states = Counter(verdict.state for verdict in self.now.verdicts)
+        said = ", ".join(f"{count} {state}" for state in STATES.values() if (count := states[state]))
+        runs = f"{counted(self.plan.runs, 'run')} of each setting"
+        return f"{self.plan.title!r}: {runs}; objectives: {said}{failing.count(self.failures)}"
+
     def _repr_html_(self) -> str:
-        """The verdicts and limits for notebooks."""
+        """Return HTML for notebooks: the verdicts, and how far demands can grow."""
         from perhop.planning.summary import to_notebook  # noqa: PLC0415
 
         return to_notebook(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from perhop.errors import PerhopError, ScenarioError
 from perhop.plurals import counted
 from perhop.real_packets import LIVE_RUNS, SIMULATED_RUNS, equivalence, explain, laboratory, report
 from perhop.runs import extent, simulate
+from perhop.runs.written import command_line
 from perhop.scenario import reading
 from perhop.sweeps.interface import quietly
 
@@ -51,18 +53,40 @@ def compare(
         device: How hosts are joined to the router: `auto`, `tun` or `packet`.
 
     Returns:
-        `comparisons`, one for each scenario, with a verdict on each number; `text()`, `json()` and `write()`
-        give what the command prints and writes.
+        `comparisons`, one for each scenario, with a verdict on each number. `text()`, `json()`, `frame()` (a
+        row for each number) and `write()` give what the command prints and writes.
 
     Raises:
         ScenarioError: A scenario is wrong, or asks for what no kernel has.
         PerhopError: The system cannot do it, or an argument is wrong; the message says what is missing.
     """
     wanted = equivalence.margins(margins)
+    check_counts(seed, runs, sim_runs)
     read = [reading.read(one, real_packets=True) for one in scenarios]
     names = names_of(scenarios)
     work = Comparing((seed, runs, sim_runs, extent.workers(jobs)), (real_time, device))
-    return work.compare([one.text for one in read], names, wanted, explained=explained, holm=holm)
+    compared = work.compare([one.text for one in read], names, wanted, explained=explained, holm=holm)
+    if not all(isinstance(one, str | Path) and Path(one).suffix == ".toml" for one in scenarios):
+        return compared
+    words = [*map(str, scenarios), *options(margins, explained=explained, holm=holm)]
+    given = {"--runs": runs, "--sim-runs": sim_runs, "--seed": None if seed == 1 else seed}
+    return replace(compared, command=command_line("compare", *words, **given))
+
+
+def check_counts(seed: int, runs: int, sim_runs: int) -> None:
+    """Refuse numbers of runs, and a first seed, that cannot be.
+
+    Raises:
+        PerhopError: One of them cannot.
+    """
+    extent.seeds(seed, runs)
+    extent.seeds(seed, sim_runs, "sim_runs")
+
+
+def options(margins: Sequence[str], *, explained: bool, holm: bool) -> list[str]:
+    """The options of `perhop compare` that are no numbers, as words of a command."""
+    words = [part for text in margins for part in ("--margin", text)]
+    return [*words, *["--explain"] * explained, *["--holm"] * holm]
 
 
 def names_of(scenarios: Sequence[ScenarioSource]) -> list[str]:

@@ -9,11 +9,10 @@ import sys
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
-from perhop.files import outputs
 from perhop.measures.run import Run
 from perhop.runs import extent, result
 from perhop.scenario import reading
@@ -21,6 +20,7 @@ from perhop.scenario import reading
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from perhop.runs.summary import Summary
     from perhop.scenario.reading import ScenarioSource
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -65,9 +65,12 @@ class LiveReport:
 class LiveResult(result.Result):
     """The runs of one scenario on real packets: all that a simulation's result has, and reports."""
 
+    COMMAND: ClassVar = "perhop live"
+    RERUNS: ClassVar = False
+
     @cached_property
     def reports(self) -> tuple[LiveReport, ...]:
-        """The reports, one for each run."""
+        """The reports on how well the machine kept up, one for each run."""
         return tuple(LiveReport(run.seed, json.loads(run.raw["live"])) for run in self.runs)
 
     @property
@@ -76,10 +79,10 @@ class LiveResult(result.Result):
         return all(report.valid for report in self.reports)
 
     def text(self, width: int | None = None) -> str:
-        """Return what `perhop live` prints, for text of that width; None for no limit."""
+        """Return what `perhop live` prints, for text of that many columns; None for no limit."""
         from perhop.real_packets import machine  # noqa: PLC0415 - it reads results
 
-        return machine.text(self, machine.summarized(self), width)
+        return machine.text(self, width)
 
     def json(self) -> str:
         """Return what `perhop live --json` writes."""
@@ -87,13 +90,10 @@ class LiveResult(result.Result):
 
         return machine.to_json(self)
 
-    def write(self, folder: Path | str) -> None:
-        """Write what `perhop live --out` writes; see `perhop.Result.write`."""
+    def _summary(self) -> Summary:
         from perhop.real_packets import machine  # noqa: PLC0415 - it reads results
-        from perhop.runs import page  # noqa: PLC0415 - pictures load matplotlib
 
-        place = outputs.claim_directory(Path(folder))
-        page.write_run(place, self, machine.summarized(self), "perhop live")
+        return machine.summarized(self)
 
 
 def seconds(canonical: str) -> float:

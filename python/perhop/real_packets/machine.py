@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from perhop.runs.summary import Summary
 
 
-def summarized(result: LiveResult, name: str = "") -> Summary:
-    """Return what to show of a result; `name` is the title where the scenario has none."""
+def summarized(result: LiveResult) -> Summary:
+    """Return what to show of a result."""
     return replace(
-        summary.summarize(result, "on real packets", name),
+        summary.summarize(result, "on real packets"),
         machine=[_row(report) for report in result.reports],
         remarks=remarks(result),
     )
 
 
-def text(result: LiveResult, shown: Summary, width: int | None = None) -> str:
+def text(result: LiveResult, width: int | None = None) -> str:
     """Return what `perhop live` prints, for text of that width; None for no limit."""
-    return f"{shown.text(width)}\n{_kept_up(result, width)}"
+    return f"{summarized(result).text(width)}\n{_kept_up(result, width)}"
 
 
 def to_json(result: LiveResult) -> str:

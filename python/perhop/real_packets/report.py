@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -10,12 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from perhop import _engine
-from perhop.files.outputs import Written
 from perhop.plurals import counted
 from perhop.real_packets.equivalence import VERDICTS, corrected, directions
 from perhop.real_packets.explain import otherwise
 from perhop.real_packets.pictures import plots
 from perhop.real_packets.report_json import to_json
+from perhop.runs.written import Written
 from perhop.show.numbers import MISSING, PAGE, TERMINAL, exact, figure, short
 from perhop.show.report import Origin, Records, Report, Text, as_text
 from perhop.statistics.multiplicity import family, p_text
@@ -92,22 +93,31 @@ READING_CHANGES = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Compared(Written):
-    """Everything that one command compared.
+    """Scenarios in the simulator and on real packets, with a verdict on each number.
 
     Attributes:
-        comparisons: One scenario, or two.
+        comparisons: One for each scenario, of which there are at most two: `lines`, each with a number's
+            `simulated` and `live` estimates and its `verdict`.
         names: What to call each.
         changes: What explains the differences, for each scenario; empty where that was not asked for.
         holm: Tables have a column of verdicts corrected for their number.
     """
 
     COMMAND: ClassVar = "perhop compare"
+    RERUNS: ClassVar = True
+    TABLE: ClassVar = "scenarios-lines"
     comparisons: Sequence[Comparison]
     names: Sequence[str]
     changes: Sequence[Sequence[Change]] = field(default_factory=tuple)
     holm: bool = False
+    command: str = ""
+
+    def _outline(self) -> str:
+        counts = Counter(line.verdict for one in self.comparisons for line in one.lines)
+        said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS if counts[one])
+        return f"{' and '.join(map(repr, self.names))}: {counted(sum(counts.values()), 'number')}; {said}"
 
     @property
     def directions(self) -> list[Direction]:
@@ -124,7 +134,7 @@ class Compared(Written):
 
     @property
     def left_out(self) -> int:
-        """Live runs that were invalid."""
+        """The number of runs on real packets that were invalid, and so left out."""
         made = sum(len(one.live.runs) - len(one.valid) for one in self.comparisons)
         return made + sum(change.left_out for changes in self.changes for change in changes)
 

@@ -2,88 +2,47 @@
 
 from __future__ import annotations
 
-import io
+import contextlib
 import json
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import polars as pl
 
-from perhop import _engine
-from perhop.errors import PerhopError, ScenarioError
-from perhop.files import inputs
+from perhop.errors import PerhopError
 from perhop.measures import naming
-from perhop.rerunning import sets
+from perhop.plurals import counted
+from perhop.rerunning.manifest import MISSING, SAMPLES, Difference, Manifest, read
 from perhop.runs import extent, simulate
+from perhop.runs.extent import Engine
+from perhop.runs.result import Result, describe_runs
 from perhop.runs.summary import numbers
-from perhop.scenario import reading
+from perhop.runs.written import Shown
+from perhop.show import table
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from perhop.rerunning.sets import SetManifest
-    from perhop.runs.extent import Engine
-    from perhop.runs.result import Result
-    from perhop.scenario.reading import Checked
-
-LIMIT = 64_000_000
-"""Bytes of a manifest: a scenario of a megabyte, and the means of its classes and links."""
-SAMPLES = "samples.parquet"
+Progress = Callable[[int, int], None]
+"""Called with the number of finished runs and of all."""
+MOST_SHOWN = 10
+"""Differences that text lists; the others are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """A run to be repeated, and its recorded results.
+@dataclass(frozen=True, slots=True, repr=False)
+class Rerun(Shown):
+    """A report that was computed again: how many numbers were compared, and which of them differ.
 
     Attributes:
-        path: The file.
-        version: Of perhop, when it was written.
-        checked: The scenario.
-        seeds: One after the other.
-        results: The means of the first time; None of a manifest of an earlier version, which has none.
-        samples: The flows of each run of the first time; None without `samples.parquet` beside it.
+        manifest: What the report says of the first time.
+        result: The runs of the second time; None for a sweep or a comparison.
+        compared: How many numbers and settings were compared.
+        differences: Those that differ, each with its `place` in the report and its value `then` and `now`.
     """
 
-    path: Path
-    version: str
-    checked: Checked
-    seeds: range
-    results: Mapping[str, Any] | None
-    samples: pl.DataFrame | None
-
-    @property
-    def scenarios(self) -> list[Checked]:
-        """The one scenario."""
-        return [self.checked]
-
-    @property
-    def runs(self) -> int:
-        """One for each seed."""
-        return len(self.seeds)
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A number that is not what it was: where, then, and now."""
-
-    place: str
-    then: object
-    now: object
-
-
-@dataclass(frozen=True, slots=True)
-class Rerun:
-    """The second time.
-
-    Attributes:
-        manifest: The first time.
-        result: All that came of it; None of several scenarios.
-        compared: How many numbers were compared.
-        differences: Those that differ.
-    """
-
-    manifest: Manifest | SetManifest
+    TABLE: ClassVar = "differences"
+    manifest: Manifest
     result: Result | None
     compared: int
     differences: tuple[Difference, ...]
@@ -93,62 +52,70 @@ class Rerun:
         """Whether every number is the same."""
         return not self.differences
 
+    def text(self, width: int | None = None) -> str:
+        """Return what `perhop rerun` prints: what ran, and the first ten numbers that differ."""
+        lines = [*self._repeated(), self._verdict()]
+        if self.differences:
+            shown = self.differences[:MOST_SHOWN]
+            rows = [{"number": one.place, "then": str(one.then), "now": str(one.now)} for one in shown]
+            lines += ["", *table.records(rows, width)]
+        if len(self.differences) > MOST_SHOWN:
+            lines.append(f"and {len(self.differences) - MOST_SHOWN:,} more")
+        return "\n".join(lines)
 
-def read(path: Path) -> Manifest | SetManifest:
-    """Read a manifest, or that of a report's folder, with the samples beside it.
+    def json(self) -> str:
+        """Return the comparison as JSON: `kind`, `runs`, `compared`, and each of the `differences`."""
+        content = {
+            "manifest": str(self.manifest.path),
+            "version": self.manifest.version,
+            "kind": self.manifest.kind,
+            "runs": self.manifest.runs,
+            "compared": self.compared,
+            "differences": [
+                {"number": one.place, "then": _plain(one.then), "now": _plain(one.now)}
+                for one in self.differences
+            ],
+        }
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
-    Raises:
-        PerhopError: It cannot be read, is of another command, or holds nothing to compare with.
-    """
-    if path.is_dir():
-        path /= "manifest.json"
-    content = _content(path)
-    command = content.get("command")
-    entries = content.get("scenarios")
-    if not isinstance(command, str) or not isinstance(entries, list):
-        raise PerhopError(f"{path}: is no manifest; give the manifest.json that `perhop run --out DIR` wrote")
-    kind = command.split()[1] if command.startswith("perhop ") and len(command.split()) > 1 else ""
-    if kind in sets.KINDS:
-        samples = _samples(path.with_name(SAMPLES))
-        return sets.read(content, path, kind, samples, lambda found, place: _seeds(found, path, place))
-    if command.split()[:2] == ["perhop", "live"]:
-        raise PerhopError(f"{path}: was made on real packets, whose numbers are never the same twice")
-    # A result that was written from Python names `perhop rerun`, since no file of its scenario is known.
-    if kind not in ("run", "rerun") or len(entries) != 1 or not isinstance(entries[0], dict):
-        raise PerhopError(f"{path}: not of `perhop run`, `sweep` or `compare`; run `{command}` again")
-    entry = entries[0]
-    try:
-        checked = reading.read(_table(entry.get("scenario")))
-    except (PerhopError, ScenarioError) as error:
-        raise PerhopError(f"{path}: {error}") from None
-    results = entry.get("results")
-    samples = _samples(path.with_name(SAMPLES))
-    if not isinstance(results, dict) and samples is None:
-        raise PerhopError(
-            f"{path}: has no `results`, and {SAMPLES} is not beside it: there is nothing to compare with"
-        )
-    return Manifest(
-        path,
-        str(content.get("perhop")),
-        checked,
-        _seeds(entry.get("seeds"), path),
-        results if isinstance(results, dict) else None,
-        samples,
-    )
+    def _outline(self) -> str:
+        return f"{self.manifest.path}: {counted(self.manifest.runs, 'run')}; {self._verdict().rstrip('.:')}"
+
+    def _repeated(self) -> list[str]:
+        """Return lines on what ran again, and on what is not compared."""
+        first = self.manifest
+        if self.result is None:
+            what = counted(len(first.parts), "point" if first.kind == "sweep" else "scenario")
+            only = "Only the simulated numbers are compared: real packets never give the same ones twice."
+            lines = [f"perhop {first.kind}: {what}, {counted(first.runs, 'run')}"]
+            return lines + [only] * (first.kind == "compare")
+        lines = [f"{self.result.title}: {describe_runs(self.result.runs)}"]
+        if first.results is None:
+            lines.append("The manifest has no means: only the flows of each run are compared.")
+        if first.samples is None:
+            lines.append("samples.parquet is not beside the manifest: only the means are compared.")
+        return lines
+
+    def _verdict(self) -> str:
+        what = "numbers and settings" if self.manifest.settings else "numbers"
+        if self.agrees:
+            return f"All {self.compared:,} {what} agree."
+        differ = "differs" if len(self.differences) == 1 else "differ"
+        return f"{len(self.differences):,} of {self.compared:,} {what} {differ}:"
 
 
 def rerun(
-    manifest: Manifest | SetManifest | Path | str,
+    manifest: Manifest | Path | str,
     *,
     jobs: int | None = None,
     engine: Engine | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     waiting: Callable[[float], None] | None = None,
 ) -> Rerun:
-    """Run the scenario of a manifest on its seeds, and compare each number with that of the first time.
+    """Run the scenarios of a report on their seeds, and compare each number with that of the first time.
 
     Args:
-        manifest: As `read` returns it, or its file or folder.
+        manifest: As `perhop.rerunning.manifest.read` returns it, or its file or folder.
         jobs: As for `perhop.run`.
         engine: As for `perhop.run`; the engine of the first time need not be the same. Runs of a sweep have
             no choice.
@@ -156,71 +123,105 @@ def rerun(
         waiting: As for `perhop.run`.
 
     Raises:
-        PerhopError: As `read`, or an argument is out of range.
+        PerhopError: The report cannot be read, is of another command or holds nothing to compare with, or an
+            argument is out of range.
         ScenarioError: The engine that is requested refuses the network.
     """
     first = read(Path(manifest)) if isinstance(manifest, Path | str) else manifest
-    if not isinstance(first, Manifest):
-        compared, others = sets.rerun(first, jobs=jobs, engine=engine, progress=progress)
-        return Rerun(first, None, compared, tuple(Difference(*one) for one in others))
-    result = simulate.run(
-        json.loads(first.checked.text),
-        runs=len(first.seeds),
-        seed=first.seeds[0],
-        jobs=jobs,
-        engine=engine,
-        progress=progress,
-        waiting=waiting,
+    simulated = partial(simulate.run, jobs=jobs, engine=engine)
+    if first.kind == "run":
+        (part,) = first.parts
+        result = simulated(
+            json.loads(part.checked.text),
+            runs=len(part.seeds),
+            seed=part.seeds[0],
+            progress=progress,
+            waiting=waiting,
+        )
+        differences: list[Difference] = []
+        compared = 0
+        if first.results is not None:
+            # As they would be read from a file.
+            compared += _compare(first.results, json.loads(json.dumps(numbers(result))), differences)
+        if first.samples is not None:
+            compared += _compare_flows(first.samples, result.flows, differences)
+        return Rerun(first, result, compared, tuple(differences))
+    if first.kind == "sweep":
+        if engine is not None:
+            raise PerhopError("--engine: each run of a sweep chooses its engine; leave this option out")
+        rows = list(_swept(first, extent.workers(jobs), progress))
+    else:
+        rows = list(_simulated(first, simulated, progress))
+    return _compared(first, rows)
+
+
+Row = tuple[int, int, str, float | None]
+"""The number of a scenario, a seed, the name of a measure, and its value."""
+
+
+def _swept(manifest: Manifest, jobs: int, progress: Progress | None) -> Iterator[Row]:
+    from perhop.stores.companions import is_companion  # noqa: PLC0415
+    from perhop.sweeps.backend import Failed, LocalBackend, Task  # noqa: PLC0415 - only sweeps have it
+
+    texts = [part.checked.text for part in manifest.parts]
+    tasks = [Task(number, seed) for number, part in enumerate(manifest.parts) for seed in part.seeds]
+    done = 0
+    with LocalBackend(jobs) as backend, contextlib.closing(backend.run(texts, tasks)) as groups:  # type: ignore[type-var]
+        for group in groups:
+            for task, run in group:
+                known = () if isinstance(run, Failed) else zip(run.names, run.values, strict=True)
+                for name, value in known:
+                    if not is_companion(name):
+                        yield task.scenario, task.seed, name, None if math.isnan(value) else value
+                done += 1
+                if progress is not None:
+                    progress(done, manifest.runs)
+
+
+def _simulated(
+    manifest: Manifest, simulated: Callable[..., Result], progress: Progress | None
+) -> Iterator[Row]:
+    from perhop.real_packets.equivalence import collect  # noqa: PLC0415 - only comparisons have it
+
+    before = 0
+    for number, part in enumerate(manifest.parts):
+
+        def step(done: int, _all: int, before: int = before) -> None:
+            if progress is not None:
+                progress(before + done, manifest.runs)
+
+        result = simulated(
+            json.loads(part.checked.text), runs=len(part.seeds), seed=part.seeds[0], progress=step
+        )
+        before += len(part.seeds)
+        for key, values in collect(result.runs).items():
+            for seed, value in values.items():
+                name = f"{key.kind} {key.name} {key.measure}"
+                yield number, seed, f"{name} {key.of.unit}" if manifest.with_units else name, value
+
+
+def _compared(manifest: Manifest, found: list[Row]) -> Rerun:
+    """Compare every number of a sweep or a comparison, and the settings beside them."""
+    assert manifest.samples is not None
+    schema = {"part": pl.Int64, "seed": pl.Int64, "metric": pl.String, "value": pl.Float64}
+    now = pl.DataFrame(found, schema=schema, orient="row")
+    keys = ["part", "seed", "metric"]
+    rows = manifest.samples.group_by(keys, maintain_order=True).agg(pl.col("value").first(), there=pl.len())
+    both = rows.join(
+        now.with_columns(here=pl.lit(1)), on=keys, how="full", coalesce=True, suffix="_now", nulls_equal=True
     )
-    compared, differences = 0, list[Difference]()
-    if first.results is not None:
-        # As they would be read from a file.
-        compared += _compare(first.results, json.loads(json.dumps(numbers(result))), differences)
-    if first.samples is not None:
-        compared += _compare_samples(first.samples, result.flows, differences)
-    return Rerun(first, result, compared, tuple(differences))
-
-
-def _content(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(LIMIT + 1)
-    except FileNotFoundError:
-        raise PerhopError(f"{path}: no such file; `perhop run --out DIR` writes DIR/manifest.json") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise PerhopError(f"{path}: cannot be read: {reason or error}") from None
-    if len(data) > LIMIT:
-        raise PerhopError(f"{path}: larger than {LIMIT // 1_000_000} MB, so no manifest of `perhop run`")
-    content = inputs.from_json(data, str(path))
-    return content if isinstance(content, dict) else {}
-
-
-def _table(scenario: object) -> dict[str, Any]:
-    if not isinstance(scenario, dict):
-        raise PerhopError("scenarios[0].scenario: a table is missing here")
-    return scenario
-
-
-def _seeds(found: object, path: Path, place: str = "scenarios[0]") -> range:
-    """Seeds that follow each other, as `perhop run` takes them."""
-    whole = isinstance(found, list) and all(type(one) is int for one in found)
-    if not isinstance(found, list) or not found or not whole or found[-1] - found[0] + 1 != len(found):
-        raise PerhopError(f"{path}: {place}.seeds: must be whole numbers one after the other")
-    extent.seeds(found[0], len(found))
-    if found != list(range(found[0], found[-1] + 1)):
-        raise PerhopError(f"{path}: {place}.seeds: must be whole numbers one after the other")
-    return range(found[0], found[-1] + 1)
-
-
-def _samples(path: Path) -> pl.DataFrame | None:
-    try:
-        return pl.read_parquet(io.BytesIO(path.read_bytes()))
-    except FileNotFoundError:
-        return None
-    except (OSError, pl.exceptions.PolarsError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is damaged, or no Parquet file"
-        raise PerhopError(f"{path}: {reason}; remove it to compare with the manifest alone") from None
+    other = ~pl.col("value").eq_missing(pl.col("value_now")) | ~pl.col("there").eq_missing(pl.col("here"))
+    differences = list(manifest.mislabeled)
+    for row in both.filter(other).sort(keys).iter_rows(named=True):
+        known = row["part"] is not None and 0 <= row["part"] < len(manifest.parts)
+        label = manifest.parts[row["part"]].label if known else row["part"]
+        place = f"{SAMPLES}, {row['metric']}[{', '.join(filter(None, (str(label), str(row['seed']))))}]"
+        if row["there"] is not None and row["there"] > 1:
+            differences.append(Difference(f"{place}, rows", row["there"], 1 if row["here"] else MISSING))
+            continue
+        then = MISSING if row["there"] is None else row["value"]
+        differences.append(Difference(place, then, MISSING if row["here"] is None else row["value_now"]))
+    return Rerun(manifest, None, both.height + manifest.settings, tuple(differences))
 
 
 def _compare(then: object, now: object, differences: list[Difference]) -> int:
@@ -228,18 +229,15 @@ def _compare(then: object, now: object, differences: list[Difference]) -> int:
     old, new = dict(_leaves(then, "")), dict(_leaves(now, ""))
     places = list(dict.fromkeys([*old, *new]))
     for place in places:
-        one, other = old.get(place, _MISSING), new.get(place, _MISSING)
+        one, other = old.get(place, MISSING), new.get(place, MISSING)
         if type(one) is not type(other) or one != other:
             differences.append(Difference(place, one, other))
     return len(places)
 
 
-_MISSING = "nothing"
-
-
 def _leaves(value: object, place: str) -> Iterator[tuple[str, object]]:
     """Each number with its place; rows of tables are named by their texts."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         for key, inner in value.items():
             if not isinstance(inner, str):  # texts name the row
                 name = naming.current(str(key))
@@ -253,8 +251,8 @@ def _leaves(value: object, place: str) -> Iterator[tuple[str, object]]:
         yield place, value
 
 
-def _compare_samples(then: pl.DataFrame, now: pl.DataFrame, differences: list[Difference]) -> int:
-    """Compare the flows of every run."""
+def _compare_flows(then: pl.DataFrame, now: pl.DataFrame, differences: list[Difference]) -> int:
+    """Return how many numbers of flows were compared; those that differ join `differences`."""
     then = then.rename(naming.current)
     if then.height != now.height:
         differences.append(Difference(f"{SAMPLES}, rows", then.height, now.height))
@@ -262,7 +260,7 @@ def _compare_samples(then: pl.DataFrame, now: pl.DataFrame, differences: list[Di
     compared = 0
     for name in dict.fromkeys([*then.columns, *now.columns]):
         if name not in then.columns or name not in now.columns or then[name].dtype != now[name].dtype:
-            kinds = [str(one[name].dtype) if name in one.columns else _MISSING for one in (then, now)]
+            kinds = [str(one[name].dtype) if name in one.columns else MISSING for one in (then, now)]
             differences.append(Difference(f"{SAMPLES}, column {name}", *kinds))
             compared += 1
             continue
@@ -274,6 +272,7 @@ def _compare_samples(then: pl.DataFrame, now: pl.DataFrame, differences: list[Di
     return compared
 
 
-def version() -> str:
-    """Return the version of this perhop."""
-    return _engine.version
+def _plain(value: object) -> Any:  # noqa: ANN401 - a number, or text
+    """A value as JSON has it."""
+    is_number = value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_number else str(value)

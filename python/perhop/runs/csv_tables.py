@@ -31,14 +31,12 @@ _PLAIN = frozenset({"factors", "metrics"})
 Record = dict[str, Any]
 
 
-def prepare(directory: Path | None) -> None:
-    """Claim the directory before the work begins; None where no tables are asked for.
+def prepare(directory: Path) -> None:
+    """Claim the directory before the work begins.
 
     Raises:
         PerhopError: It cannot be written to, or has CSV files of somebody else, which might be replaced.
     """
-    if directory is None:
-        return
     theirs = sorted({path.name for path in directory.glob("*.csv")} - set(_earlier(directory)))
     if theirs:
         raise PerhopError(
@@ -48,7 +46,7 @@ def prepare(directory: Path | None) -> None:
 
 
 def write(
-    directory: Path | None,
+    directory: Path,
     text: str,
     say: Callable[[str], None],
     more: Mapping[str, pl.DataFrame] | None = None,
@@ -64,8 +62,6 @@ def write(
     Raises:
         PerhopError: A file cannot be written.
     """
-    if directory is None:
-        return
     frames = tables(json.loads(text))
     frames |= {name: frame for name, frame in (more or {}).items() if frame.height}
     content = {f"{name}.csv": _csv(frame) for name, frame in frames.items()}

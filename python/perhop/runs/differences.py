@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.errors import PerhopError
 from perhop.measures import catalog, finite_flows, flow_table
-from perhop.runs import frames, observing, populations
+from perhop.runs import extent, frames, observing, populations
 from perhop.show.readable import Estimates
 from perhop.statistics.observations import Observations, paired
 
@@ -26,8 +26,8 @@ def difference(result: Result, other: Result, measure: str, of: str | None = Non
         raise PerhopError(f"a difference is of two results of perhop.run, not {type(other).__name__}")
     if [run.seed for run in result.runs] != [run.seed for run in other.runs]:
         raise PerhopError("a difference is paired by seed: give both results the same seeds")
-    if of is not None and of not in TABLES:
-        raise PerhopError(f"`of` must be {', '.join(TABLES)}, not {of!r}")
+    if of is not None:
+        extent.one_of("of", of, tuple(TABLES))
     for table in TABLES if of is None else (of,):
         mine, theirs = (list(TABLES[table](one, measure)) for one in (result, other))
         if mine or theirs:

@@ -49,14 +49,13 @@ def prepare(place: Path | None, reads: Sequence[Path]) -> Path | None:
     Raises:
         PerhopError: It cannot, or its name says no format.
     """
-    if place is None:
-        return None
-    path = prepare_file(place, "--plot", reads)
-    if path != STDOUT and path.suffix not in FORMATS:
+    if place is None or place == STDOUT:
+        return place
+    if place.suffix not in FORMATS:
         raise PerhopError(
-            f"--plot {path}: name a file that ends in {' or '.join(FORMATS)}, or - for the terminal alone"
+            f"--plot {place}: name a file that ends in {' or '.join(FORMATS)}, or - for the terminal alone"
         )
-    return path
+    return prepare_file(place, "--plot", reads)
 
 
 def sampled(text: str) -> str:

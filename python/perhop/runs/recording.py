@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 REVERSE = " (reverse)"
 """The end of the name of a link's reverse direction."""
 
+ENDINGS = {"--capture": (".pcapng",), "--events": (".parquet",)}
+"""How the names of files end, by their options: the format of a capture is pcapng."""
 MOST_LISTED = 12
 """Links that a message names."""
 _ECN = ("Not-ECT", "ECT(1)", "ECT(0)", "CE")
@@ -78,18 +80,18 @@ def plan(
         if capture_links:
             raise PerhopError("--capture-link has no effect without --capture or --events; name a file")
         return None
-    named = (("--capture", capture), ("--events", events))
-    paths = [None if path is None else _file(Path(path), option, reads) for option, path in named]
-    if paths[0] is not None and paths[0] == paths[1]:
-        raise PerhopError(f"--capture and --events both name {capture}; give each a file of its own")
-    return Recording(paths[0], paths[1], _directions(scenario, capture_links))
+    named = {"--capture": capture, "--events": events}
+    paths = {option: None if path is None else Path(path) for option, path in named.items()}
+    outputs.apart(paths)
+    real = [None if path is None else _file(path, option, reads) for option, path in paths.items()]
+    return Recording(real[0], real[1], _directions(scenario, capture_links))
 
 
 def _file(path: Path, option: str, reads: Sequence[Path]) -> Path:
     """A file that can be written, under its real name."""
     if str(path) == "-" or (path.exists() and not path.is_file()):
         raise PerhopError(f"{option} {path}: is no regular file; give a file name")
-    outputs.prepare_file(path, option, reads)
+    outputs.prepare_file(path, option, reads, ENDINGS[option])
     return path.resolve()
 
 

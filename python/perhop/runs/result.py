@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -16,16 +16,18 @@ from perhop.measures import catalog, flow_table
 from perhop.measures.run import COLORS, REVERSE, Run
 from perhop.plurals import counted
 from perhop.runs import frames, observing, populations, quality
+from perhop.runs.written import Written
 from perhop.show.latex import latex_table
 from perhop.show.numbers import exact
 from perhop.show.readable import Estimates, readable
 
 if TYPE_CHECKING:
     from perhop.runs.accessor import Plots
+    from perhop.runs.summary import Summary
 
 
 @dataclass(frozen=True, repr=False)
-class Result:
+class Result(Written):
     """The runs of one scenario.
 
     Everything that is measured excludes the warm-up. `group_summary()`, `link_summary()` and other summaries
@@ -37,12 +39,18 @@ class Result:
         runs: One entry for each seed, in the order of the seeds.
         by_default: Whether nobody said how many runs to make; None where that is not known.
         was_changed: Whether values of the scenario were set during the run (`perhop.Simulation.set`).
+        name: The title where the scenario has none: the name of its file.
     """
 
+    COMMAND: ClassVar = "perhop run"
+    RERUNS: ClassVar = True
+    TABLE: ClassVar = "classes"
+    command = ""
     scenario: str
     runs: tuple[Run, ...]
     by_default: bool | None = None
     was_changed: bool = False
+    name: str = ""
 
     @property
     def engine(self) -> str | None:
@@ -59,8 +67,8 @@ class Result:
 
     @property
     def title(self) -> str:
-        """The scenario's title."""
-        return str(json.loads(self.scenario).get("title") or "Scenario")
+        """The scenario's title, or the name of its file."""
+        return str(json.loads(self.scenario).get("title") or self.name or "Scenario")
 
     def __repr__(self) -> str:
         """What it is, and how to get at what it holds."""
@@ -111,26 +119,22 @@ class Result:
         return differences.difference(self, other, measure, of)
 
     def text(self, width: int | None = None) -> str:
-        """What `perhop run` prints: answers, tables and notes.
-
-        Args:
-            width: Of the text, in columns; None for no limit.
-        """
-        from perhop.runs import summary  # noqa: PLC0415 - it reads results
-
-        return summary.summarize(self, by_default=self.by_default).text(width)
+        """Return what `perhop run` prints, for text of that many columns; None for no limit."""
+        return self._summary().text(width)
 
     def json(self) -> str:
-        """What `perhop run --json` writes: means with their intervals, and what is measured once, as JSON."""
+        """Return what `perhop run --json` writes: means with intervals, and what is measured once."""
         from perhop.runs import summary  # noqa: PLC0415 - it reads results
 
-        return summary.to_json(self, by_default=self.by_default)
+        return summary.to_json(self)
 
-    def write(self, folder: Path | str) -> None:
-        """Write what `perhop run --out` writes: a report that opens offline, pictures, and every run's flows.
+    def write(self, folder: Path | str, command: str = "", jobs: int = 1) -> None:
+        """Write what the command writes with `--out`: a report that opens offline, pictures and samples.
 
         Args:
             folder: Where; an earlier report there is replaced as a whole.
+            command: What the report says gives the same again; by default `perhop rerun` with this folder.
+            jobs: How many cores draw.
 
         Raises:
             PerhopError: A file cannot be written, or values were set during the run: no scenario gives these
@@ -140,12 +144,18 @@ class Result:
             raise PerhopError(
                 "values were set during this run, which a report cannot show; use its data frames"
             )
-        from perhop.files import outputs  # noqa: PLC0415
-        from perhop.runs import page, summary  # noqa: PLC0415 - pictures load matplotlib
+        super().write(folder, command, jobs)
 
-        place = outputs.claim_directory(Path(folder))
-        shown = summary.summarize(self, by_default=self.by_default)
-        page.write_run(place, self, shown, f"perhop rerun {place}")
+    def _write(self, place: Path, command: str, jobs: int) -> None:  # noqa: ARG002 - few pictures
+        from perhop.runs import page  # noqa: PLC0415 - pictures load matplotlib
+
+        page.write_run(place, self, self._summary(), command)
+
+    def _summary(self) -> Summary:
+        """Return the tables, plots and sentences that show the result."""
+        from perhop.runs import summary  # noqa: PLC0415 - it reads results
+
+        return summary.summarize(self)
 
     @property
     def plot(self) -> Plots:

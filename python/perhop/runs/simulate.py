@@ -12,7 +12,7 @@ from perhop.errors import PerhopError
 from perhop.measures.run import Run
 from perhop.processes import memory
 from perhop.runs import budget, one_run, recording
-from perhop.runs.extent import ENGINES, MAX_SEED, Engine, seeds, threads_each, workers
+from perhop.runs.extent import ENGINES, MAX_SEED, Engine, one_of, seeds, threads_each, workers
 from perhop.runs.parallel import parallel_map
 from perhop.runs.result import Result
 from perhop.scenario.reading import ScenarioSource, _files, read
@@ -69,8 +69,8 @@ def run(
     checked.warn()
     text = checked.text
     wanted = seeds(seed, budget.FIRST if runs is None else runs)
-    if engine not in (None, *ENGINES):
-        raise PerhopError(f"engine must be {' or '.join(ENGINES)}, not {engine!r}")
+    if engine is not None:
+        one_of("engine", engine, ENGINES)
     recorded = recording.plan(
         text, capture=capture, events=events, capture_links=capture_links, reads=_files(scenario)
     )
@@ -81,7 +81,9 @@ def run(
     work.make(wanted)
     if runs is None and (more := _affordable(text, wanted[0], work.made, jobs) - len(work.made)):
         work.make(seeds(wanted[-1] + 1, more))
-    return Result(text, tuple(work.made), by_default=runs is None)
+    files = _files(scenario)
+    name = files[0].stem if files else ""
+    return Result(text, tuple(work.made), by_default=runs is None, name=name)
 
 
 @dataclass(slots=True)

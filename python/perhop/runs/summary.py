@@ -73,17 +73,8 @@ class Summary:
         return as_text(Report(self.title, [self.lead], [*parts, notes]), width)
 
 
-def summarize(
-    result: Result, how: str = "simulated", name: str = "", *, by_default: bool | None = None
-) -> Summary:
-    """Return the summary of a result.
-
-    Args:
-        result: The runs.
-        how: How they were made.
-        name: The title where the scenario has none.
-        by_default: Whether nobody said how many runs to make; None where that is not known.
-    """
+def summarize(result: Result, how: str = "simulated") -> Summary:
+    """Return the summary of a result; `how` says how the runs were made."""
     scenario = json.loads(result.scenario)
     classes, links, link_classes = result.group_summary(), result.link_summary(), result.link_class_summary()
     of_flows = result.population_summary()
@@ -93,7 +84,7 @@ def summarize(
     of_populations = readable(of_flows) if of_flows.height else []
     rows = (*shown, *of_links, *of_classes, *of_populations)
     return Summary(
-        title=str(scenario.get("title") or name or result.title),
+        title=result.title,
         lead=describe_runs(result.runs, how),
         classes=shown,
         links=of_links,
@@ -109,25 +100,20 @@ def summarize(
         scenario=scenario,
         applications={model: readable(frame) for model, frame in result.application_summary().items()},
         counted=footnotes.counted(
-            result, {head for row in rows for head in row}, by_default=bool(by_default)
+            result, {head for row in rows for head in row}, by_default=bool(result.by_default)
         ),
-        by_default=by_default,
+        by_default=result.by_default,
         limited=list(limits.sentences(result.runs, scenario)),
     )
 
 
-def to_json(result: Result, *, by_default: bool | None = None) -> str:
-    """Classes and links as JSON text, byte for byte the same for the same scenario, seeds and engine.
-
-    Args:
-        result: The runs.
-        by_default: Whether nobody said how many runs to make; None where that does not stand in the text.
-    """
+def to_json(result: Result) -> str:
+    """Classes and links as JSON text, byte for byte the same for the same scenario, seeds and engine."""
     engine = {"name": result.engine, "reason": result.engine_reason}
     content = {
         **({"engine": engine} if result.engine else {}),
         "seeds": [run.seed for run in result.runs],
-        **({} if by_default is None else {"runs_by_default": by_default}),
+        **({} if result.by_default is None else {"runs_by_default": result.by_default}),
         **numbers(result),
         **partial_json(result),
     }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import json
 import keyword
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import PurePath
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ class _Checked(type):
         """Make a table.
 
         Raises:
-            TypeError: A keyword is none of the table's, or a value has none.
+            TypeError: A keyword is none of the table's, a value has none, or a key is missing.
         """
         known = [field.name for field in fields(cls)]  # type: ignore[arg-type] # a table is a dataclass
         unknown = next((key for key in keys if key not in known), None)
@@ -32,7 +33,22 @@ class _Checked(type):
         if values:
             example = f", such as {known[0]}=…" if known else ""
             raise TypeError(f"{cls.__name__}: write its keys by name{example}")
+        missing = [f"`{one.name}`" for one in fields(cls) if one.name not in keys and _is_required(one)]  # type: ignore[arg-type]
+        if missing:
+            *first, last = missing
+            listed = f"keys {', '.join(first)} and {last} are" if first else f"key {last} is"
+            raise TypeError(f"{cls.__name__}: {listed} missing")
         return super().__call__(**keys)
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The keys of the table with their defaults; None stands for the engine's, which `help` says."""
+        _, *keys = inspect.signature(vars(cls)["__init__"]).parameters.values()
+        return inspect.Signature(keys, return_annotation=cls.__name__)
+
+
+def _is_required(one: Field[Any]) -> bool:
+    return one.default is MISSING and one.default_factory is MISSING
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -243,7 +243,8 @@ class Graph(Table):
 class RioPlusOut(RedFamily):
     """RIO with a third threshold set, on the average number of OUT packets.
 
-    `RedFamily` has further keys.
+    Further keys are those of `RedFamily`: `limit`, `weight`, `wait`, `gentle`, `ecn`, `mean_packet`,
+    `scale_by_size`.
 
     Source: Kim, Park & Bahk, figure 1 (a reproduced paper's, 2000).
 
@@ -266,7 +267,8 @@ class RioPlusOut(RedFamily):
 class RioThree(RedFamily):
     """RIO with three drop precedences: IN, OUT-IN and OUT-OUT.
 
-    `RedFamily` has further keys.
+    Further keys are those of `RedFamily`: `limit`, `weight`, `wait`, `gentle`, `ecn`, `mean_packet`,
+    `scale_by_size`.
 
     Source: Yeom & Reddy 1999, section 3.3 (a reproduced paper's, 1999).
 
@@ -293,7 +295,8 @@ class RioThree(RedFamily):
 class InverseRate(RedFamily):
     """RIO that drops OUT packets less often the higher their service level.
 
-    `RedFamily` has further keys.
+    Further keys are those of `RedFamily`: `limit`, `weight`, `wait`, `gentle`, `ecn`, `mean_packet`,
+    `scale_by_size`.
 
     Source: Yeom & Reddy 1999, section 3.2, equation 9 (a reproduced paper's, 1999).
 
@@ -324,7 +327,8 @@ class InverseRate(RedFamily):
 class Abe(RedFamily):
     """RED that drops green packets more often than blue ones, and keeps their queueing delay short.
 
-    `RedFamily` has further keys.
+    Further keys are those of `RedFamily`: `limit`, `weight`, `wait`, `gentle`, `ecn`, `mean_packet`,
+    `scale_by_size`.
 
     Source: Hurley & Le Boudec 1999, section 2 (a reproduced paper's, 1999).
 
@@ -371,7 +375,8 @@ class Abe(RedFamily):
 class Dwred(RedFamily):
     """WRED whose thresholds follow the sum of the windows of its path's flows.
 
-    `RedFamily` has further keys.
+    Further keys are those of `RedFamily`: `limit`, `weight`, `wait`, `gentle`, `ecn`, `mean_packet`,
+    `scale_by_size`.
 
     Source: Bouras & Sevasti, section 4 (a reproduced paper's, 2003).
 
@@ -411,7 +416,8 @@ class DropTail(Table):
 class Red(RedFamily):
     """Drops at random as the average queue grows, regardless of color.
 
-    `RedFamily` has further keys.
+    Further keys are those of `RedFamily`: `limit`, `weight`, `wait`, `gentle`, `ecn`, `mean_packet`,
+    `scale_by_size`.
 
     Source: Floyd & Jacobson 1993, figure 2; Floyd, Gummadi & Shenker 2001 (classic, 1993); `red` in Linux
     since 2.2.
@@ -454,7 +460,8 @@ class Red(RedFamily):
 class Rio(RedFamily):
     """RED for IN packets on the IN queue, and for OUT packets on the whole queue.
 
-    `RedFamily` has further keys.
+    Further keys are those of `RedFamily`: `limit`, `weight`, `wait`, `gentle`, `ecn`, `mean_packet`,
+    `scale_by_size`.
 
     Source: Clark & Fang 1998, section IV (classic, 1998).
 
@@ -581,7 +588,8 @@ class DropProfile(Table):
 class Wred(RedFamily):
     """RED with one average over all packets and a drop curve for each color or codepoint.
 
-    `RedFamily` has further keys.
+    Further keys are those of `RedFamily`: `limit`, `weight`, `wait`, `gentle`, `ecn`, `mean_packet`,
+    `scale_by_size`.
 
     Source: Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5 (classic, 1998).
 

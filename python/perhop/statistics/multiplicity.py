@@ -227,9 +227,12 @@ def family(number: int, what: str) -> str:
     """
     if number < 2:
         return ""
+    each = f"{number} {what} are judged at 95 % each"
+    if number * ALPHA < 1:  # by Bonferroni's inequality, however they depend on each other
+        chance = round(number * ALPHA * 100)
+        return f"{each}: that one or more err by chance has a probability of at most {chance} %."
     expected = round(number * ALPHA)
-    err = f"about {expected}" if expected > 1 else "one"
-    return f"{number} {what} are judged at 95 % each: {err} of them may err by chance."
+    return f"{each}: {f'about {expected}' if expected > 1 else 'one'} of them may err by chance."
 
 
 def p_value(found: Estimate, bound: float) -> float | None:

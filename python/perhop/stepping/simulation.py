@@ -13,7 +13,7 @@ from perhop import _engine
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.measures.run import COLORS, Run
 from perhop.processes import memory
-from perhop.runs.extent import ENGINES, Engine, seeds
+from perhop.runs.extent import ENGINES, Engine, one_of, seeds
 from perhop.runs.result import Result
 from perhop.scenario.base import plain
 from perhop.scenario.reading import ScenarioSource, read
@@ -298,8 +298,7 @@ class Simulation:
         """
         checked = read(scenario)
         checked.warn()
-        if engine not in ENGINES:
-            raise PerhopError(f"engine must be {' or '.join(ENGINES)}, not {engine!r}")
+        one_of("engine", engine, ENGINES)
         (self.seed,) = seeds(seed, 1)
         memory.fitting(checked.text, 1, 1, 1)
         self.scenario = checked.text

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
+from perhop.plurals import counted
 from perhop.runs import extent
+from perhop.runs.written import Written, command_line
+from perhop.show.report import Report, as_text
+from perhop.statistics.judging import STATES
 from perhop.stores.outcomes import DirectoryStore
-from perhop.studies import reproduction
-from perhop.studies.reproduction import StudyOutcome
+from perhop.studies import STUDIES, reproduction
+from perhop.studies.report import conclusion, study_report
+from perhop.studies.reproduction import Counts, StudyOutcome
 from perhop.studies.selection import chosen
 
 
-@dataclass(frozen=True, slots=True)
-class Reproduction:
-    """Studies that were run and judged.
+@dataclass(frozen=True, slots=True, repr=False)
+class Reproduction(Written):
+    """Studies that were run and judged: tables of papers run again, with a verdict on each claim.
 
     Attributes:
-        outcomes: One for each study: its rows (published beside measured), and the verdicts on its claims.
+        outcomes: One for each study: `rows`, published beside measured, and `verdicts` on its claims.
+        counts: How many runs were simulated, shared between studies, and found in the store.
+        store: The folder in which runs are kept; None without one.
     """
 
+    COMMAND: ClassVar = "perhop reproduce"
+    TABLE: ClassVar = "studies-claims"
     outcomes: Sequence[StudyOutcome]
+    counts: Counts = field(default_factory=Counts)
+    store: Path | None = None
+    command: str = ""
 
     def claims(self) -> pl.DataFrame:
         """Return one row for each claim: `study`, `claim`, `state`, `text` and `evidence`."""
@@ -39,9 +53,36 @@ class Reproduction:
         """Return every number of every run, in long form: `study`, `seed`, its factors, `metric`, `value`."""
         return reproduction.sample_frame(self.outcomes)
 
+    def text(self, width: int | None = None) -> str:
+        """Return what `perhop reproduce` prints, for text of that many columns; None for no limit."""
+        reports = [*map(study_report, self.outcomes), self.conclusion()]
+        return "\n\n".join(as_text(report, width) for report in reports)
+
+    def conclusion(self) -> Report:
+        """Return what came of all claims, what was not run, and what the runs cost."""
+        extra = [study.id for study in STUDIES.values() if study.extra]
+        return conclusion(self.outcomes, extra, self.counts.text(self.store))
+
     def json(self) -> str:
         """Return what `perhop reproduce --json` writes."""
         return reproduction.to_json(self.outcomes)
+
+    def _write(self, place: Path, command: str, jobs: int) -> None:
+        from perhop.studies.writer import ReproductionReport  # noqa: PLC0415 - pictures load matplotlib
+
+        studies = [outcome.study for outcome in self.outcomes]
+        with ReproductionReport(place, command, studies, jobs) as report:
+            for outcome in self.outcomes:
+                report.draw(outcome)
+            for _ in report.drawn(wait=True):
+                pass  # it writes the page with each study
+            report.finish(self.outcomes)
+
+    def _outline(self) -> str:
+        states = Counter(verdict.holds for one in self.outcomes for verdict in one.counted)
+        claims = counted(sum(states.values()), "claim")
+        said = ", ".join(f"{states[holds]} {state}" for holds, state in STATES.items() if states[holds])
+        return f"{counted(len(self.outcomes), 'study', 'studies')}: {claims}: {said}"
 
 
 def reproduce(
@@ -64,12 +105,17 @@ def reproduce(
         store: A folder in which finished runs are kept, and from which they are taken; the `runs` folder of
             `perhop reproduce --out` is one.
 
+    Returns:
+        `outcomes`, one for each study. `claims()` has a row for each claim, `samples()` every number of every
+        run; `text()`, `json()`, `frame()` and `write()` give what the command prints and writes.
+
     Raises:
         PerhopError: There is no such study, or an argument is out of range.
     """
     planned = reproduction.plan(chosen(names, everything=everything), runs=runs, seed=seed)
     kept = None if store is None else DirectoryStore(Path(store), lambda _: None)
-    outcomes = reproduction.execute(
-        planned, jobs=extent.workers(jobs), store=kept, counts=reproduction.Counts()
-    )
-    return Reproduction(outcomes)
+    counts = Counts()
+    outcomes = reproduction.execute(planned, jobs=extent.workers(jobs), store=kept, counts=counts)
+    given = {"--runs": runs, "--seed": None if seed == 1 else seed}
+    command = command_line("reproduce", *names, *["--all"] * everything, **given)
+    return Reproduction(outcomes, counts, None if store is None else Path(store), command)

@@ -8,12 +8,14 @@ import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from perhop import _engine
 from perhop.measures.run import Run
+from perhop.plurals import counted
 from perhop.processes import memory
 from perhop.runs.parallel import parallel_map
 from perhop.show.declared import Factors, Row
@@ -191,6 +193,12 @@ class Counts:
     simulated: int = 0
     found: int = 0
     shared: int = 0
+
+    def text(self, store: Path | None) -> str:
+        """The cost in words; reused runs are those of the store."""
+        text = f"{counted(self.simulated, 'run')} simulated"
+        text += f", {self.shared} shared between studies" if self.shared else ""
+        return text + (f", {self.found} reused from {store}" if self.found else "")
 
 
 def plan(studies: Sequence[Study], *, runs: int | None, seed: int) -> RunPlan:

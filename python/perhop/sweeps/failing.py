@@ -51,6 +51,11 @@ def _name(failure: Failure, names: Mapping[str, str] | None) -> str:
     return (names or {}).get(failure.point.key) or failure.point.label
 
 
+def count(failures: Sequence[Failure]) -> str:
+    """How many runs failed, as the end of a line; nothing where none did."""
+    return f"; {counted(len(failures), 'run')} failed" if failures else ""
+
+
 def page(failures: Sequence[Failure], names: Mapping[str, str] | None = None) -> list[str]:
     """Format the failed runs as Markdown for the end of a page."""
     head, *lines = sentences(failures, names) or [""]

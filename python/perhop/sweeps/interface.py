@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perhop import extras
 from perhop.errors import PerhopError
+from perhop.runs.written import command_line
 from perhop.sweeps import job, plan, tuning
 
 if TYPE_CHECKING:
@@ -43,15 +45,20 @@ def sweep(
         address: Of the Ray cluster.
 
     Returns:
-        `summaries`, one for each point, with the estimates of each metric; `text()`, `json()` and `write()`
-        give what the command prints and writes.
+        `summaries`, one for each point, with the estimates of each metric. `text()`, `json()`, `frame()` (a
+        row for each point) and `write()` give what the command prints and writes.
 
     Raises:
         PerhopError: The sweep cannot be read, an argument is wrong, or the store fails.
         ScenarioError: A point is no scenario that can be run.
     """
-    planned = plan.read_plan(_source(source), plan.Given(runs, seed, until_ci))
-    return job.run_sweep(planned, _place(store, backend, jobs, address), say=_nothing, progress=quietly)
+    place = job.Workplace(Path(store), backend, jobs, address)
+    read = _source(source)
+    planned = plan.read_plan(read, plan.Given(runs, seed, until_ci))
+    swept = job.run_sweep(planned, place, say=_nothing, progress=quietly)
+    given = {"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci}
+    swept.command = repeating("sweep", read, **given)
+    return swept
 
 
 def tune(
@@ -78,8 +85,8 @@ def tune(
         address: As for `sweep`.
 
     Returns:
-        `front`, the winners with their estimates on fresh seeds; `text()`, `json()` and `write()` give what
-        the command prints and writes.
+        `front`, the winners with their estimates on fresh seeds. `text()`, `json()`, `frame()` (a row for
+        each trial) and `write()` give what the command prints and writes.
 
     Raises:
         PerhopError: The search cannot be read, Optuna is missing, an argument is wrong, or the store fails.
@@ -88,8 +95,17 @@ def tune(
     extras.TUNE.demand()
     from perhop.sweeps import tune as search  # noqa: PLC0415 - it needs Optuna
 
-    planned = tuning.read_tuning(_source(source), trials=trials, runs=runs, seed=seed)
-    return search.tune(planned, _place(store, backend, jobs, address), say=_nothing, progress=quietly)
+    place = job.Workplace(Path(store), backend, jobs, address)
+    read = _source(source)
+    planned = tuning.read_tuning(read, trials=trials, runs=runs, seed=seed)
+    tuned = search.tune(planned, place, say=_nothing, progress=quietly)
+    given = {"--store": store, "--trials": trials, "--runs": runs, "--seed": seed}
+    return replace(tuned, command=repeating("tune", read, **given))
+
+
+def repeating(command: str, source: Path | Mapping[str, Any], *words: str, **options: object) -> str:
+    """Return what to type for a result; empty where its source is no file but data in Python."""
+    return "" if isinstance(source, Mapping) else command_line(command, str(source), *words, **options)
 
 
 def quietly(_what: str, _total: int) -> contextlib.nullcontext[Callable[[], None]]:
@@ -108,7 +124,3 @@ def _source(source: object) -> Path | Mapping[str, Any]:
         return Path(source)
     kind = type(source).__name__
     raise PerhopError(f"a sweep or search is the path of its file, or a dict with the same keys, not {kind}")
-
-
-def _place(store: Path | str, backend: str, jobs: int | None, address: str | None) -> job.Workplace:
-    return job.Workplace(Path(store), backend, jobs, address)

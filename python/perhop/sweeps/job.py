@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from perhop.errors import PerhopError
-from perhop.files.outputs import Written
+from perhop import extras
+from perhop.errors import ArgumentError
 from perhop.plurals import counted, counted_are
 from perhop.processes import interrupts
 from perhop.runs import extent
+from perhop.runs.written import Written
 from perhop.show.numbers import exact
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps import failing
@@ -28,34 +29,57 @@ if TYPE_CHECKING:
     from perhop.sweeps.summary import PointSummary
 
 
+BACKENDS = ("local", "ray")
+
+
 @dataclass(frozen=True, slots=True)
 class Workplace:
     """The place where runs are kept and computed.
 
     Attributes:
-        backend: "local" or "ray".
+        store: The folder of finished runs.
+        backend: One of `BACKENDS`.
+        jobs: Threads; None for all cores.
         address: Of a Ray cluster; None for `RAY_ADDRESS`, or a Ray of its own.
     """
 
     store: Path
-    backend: str
-    jobs: int | None
-    address: str | None
+    backend: str = "local"
+    jobs: int | None = None
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be, before anything is read or made.
+
+        Raises:
+            PerhopError: There is no such backend, or what it needs is not installed.
+        """
+        extent.one_of("backend", self.backend, BACKENDS)
+        extent.workers(self.jobs)
+        if self.address is not None and self.backend == "local":
+            raise ArgumentError("address", "names a Ray cluster; give the backend ray, too")
+        if self.backend == "ray":
+            extras.RAY.demand()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Swept(Written):
-    """A finished sweep.
+    """A finished sweep: the estimates of each metric at each point, and the cost of the runs.
 
     Attributes:
+        plan: The points, their scenarios and seeds, and the metrics to show.
         counts: How many runs of each point count.
-        work: What it cost.
-        reached: With early stopping, how wide the intervals of each point are; see `perhop.sweeps.run.sweep`.
-        store: Where the runs are kept.
+        summaries: One for each point: `point.factors`, and `estimates` by metric, means with 95 % intervals
+            in the units that end the metrics' names.
+        work: How many runs were simulated, found in the store, and failed.
+        store: The folder in which the runs are kept.
+        reached: With early stopping, half the widest interval of each point over its mean; else empty.
         failures: The runs that failed, in the order of the points and seeds; their points have no estimates.
     """
 
     COMMAND: ClassVar = "perhop sweep"
+    RERUNS: ClassVar = True
+    TABLE: ClassVar = "points"
     plan: SweepPlan
     counts: Sequence[int]
     summaries: Sequence[PointSummary]
@@ -63,14 +87,19 @@ class Swept(Written):
     store: Path
     reached: Sequence[float | None] = ()
     failures: Sequence[Failure] = ()
+    command: str = ""
 
     def text(self, width: int | None = None) -> str:
-        """The sweep as plain text for a terminal of that width; None for no limit."""
+        """Return what `perhop sweep` prints, for text of that many columns; None for no limit."""
         return to_text(self.plan, self.summaries, width, self.reached, self.failures)
 
     def json(self) -> str:
-        """The sweep as JSON text."""
+        """Return what `perhop sweep --json` writes."""
         return to_json(self.plan, self.summaries, self.failures, self.reached)
+
+    def _outline(self) -> str:
+        sizes = f"{counted(len(self.summaries), 'point')}, {counted(sum(self.counts), 'run')}"
+        return f"{self.plan.title!r}: {sizes}{failing.count(self.failures)}"
 
     def _write(self, place: Path, command: str, jobs: int) -> None:
         from perhop.sweeps import report  # noqa: PLC0415 - pictures load matplotlib
@@ -123,19 +152,9 @@ def kept(counts: Counts, store: Path) -> str:
 
 
 def open_backend(place: Workplace) -> Backend:
-    """The backend that the command line names.
-
-    Raises:
-        PerhopError: There is none of this name, or what it needs is not installed.
-    """
+    """The backend of a place."""
     if place.backend == "local":
-        if place.address is not None:
-            raise PerhopError("--address names a Ray cluster; give --backend ray, too")
         return LocalBackend(extent.workers(place.jobs))
-    if place.backend == "ray":
-        jobs = None if place.jobs is None else extent.workers(place.jobs)
-        backend: Backend = importlib.import_module("perhop.sweeps.ray_backend").RayBackend(
-            place.address, jobs
-        )
-        return backend
-    raise PerhopError(f"--backend {place.backend}: there are local and ray")
+    ray = importlib.import_module("perhop.sweeps.ray_backend")
+    backend: Backend = ray.RayBackend(place.address, place.jobs)
+    return backend

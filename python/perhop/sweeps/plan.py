@@ -174,6 +174,7 @@ def read_plan(source: Path | Mapping[str, Any], given: Given) -> SweepPlan:
         PerhopError: The file cannot be read or makes no sweep; the message names file and key.
         ScenarioError: A point is no scenario that can be run.
     """
+    extent.given(given.runs, given.seed)
     path = document.place_of(source, "sweep")
     data = document.read(source, "a sweep needs a `scenario`, and what to vary in it")
     file_kinds.expect("sweep", data, path)
@@ -184,7 +185,7 @@ def read_plan(source: Path | Mapping[str, Any], given: Given) -> SweepPlan:
     most = DEFAULT_RUNS if until_ci is None else DEFAULT_MOST_RUNS
     runs = RUNS.read(data, "runs", where, default=most) if given.runs is None else given.runs
     seed = SEED.read(data, "seed", where) if given.seed is None else given.seed
-    extent.seeds(seed, runs)
+    extent.seeds_of_file(seed, runs, where)
     if until_ci is not None and until_ci.least > runs:
         until_ci = replace(until_ci, least=runs)
     settings = _settings(data, where)

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perhop.errors import ScenarioError
-from perhop.files.outputs import Written
+from perhop.plurals import counted
 from perhop.processes import interrupts
+from perhop.runs.written import Written
 from perhop.scenario.ranges import Value, text_of
 from perhop.show.report import Records, Report, Text, as_text, plain
 from perhop.show.table import continued
@@ -69,6 +70,11 @@ class Trial:
     feasible: bool
     scores: tuple[float, ...] | None = None
 
+    @property
+    def label(self) -> str:
+        """The setting, as messages name it."""
+        return ", ".join(f"{name} = {text_of(value)}" for name, value in self.factors.items())
+
 
 @dataclass(frozen=True, slots=True)
 class Winner:
@@ -88,14 +94,16 @@ class Winner:
         return self.validated.holds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Tuned(Written):
-    """A finished search.
+    """A finished search: every trial, and the winners on seeds that the search did not use.
 
     Attributes:
+        plan: What was searched, for which objectives, under which constraints.
+        trials: Every setting that was tried, in the order of the proposals.
         front: The winners: the best by one objective, best first, or the Pareto front of several, by the
             first.
-        work: What it cost.
+        work: How many runs were simulated, found in the store, and failed.
         as_it_is: What the scenario as it is gives on the same fresh seeds; None where it is none, or where
             it was not asked for.
         choice: Which winner to take.
@@ -103,6 +111,7 @@ class Tuned(Written):
     """
 
     COMMAND: ClassVar = "perhop tune"
+    TABLE: ClassVar = "trials"
     plan: TuningPlan
     trials: Sequence[Trial]
     front: Sequence[Winner]
@@ -110,6 +119,15 @@ class Tuned(Written):
     as_it_is: Validated | None
     choice: Choice
     failures: Sequence[Failure] = ()
+    command: str = ""
+
+    def _outline(self) -> str:
+        taken = " and ".join(f"trial {one.trial.number} ({one.trial.label})" for one in self.marked)
+        none = "none is surely better than as it is" if self.front else "none keeps the constraints"
+        came = f"take {taken}" if taken else none
+        return (
+            f"{self.plan.title!r}: {counted(len(self.trials), 'trial')}; {came}{failing.count(self.failures)}"
+        )
 
     @property
     def names(self) -> dict[str, str]:
@@ -128,7 +146,7 @@ class Tuned(Written):
         return f" {RECOMMENDED}" if any(winner is one for one in self.marked) else ""
 
     def text(self, width: int | None = None) -> str:
-        """The winners as plain text for a terminal of that width; None for no limit."""
+        """Return what `perhop tune` prints, for text of that many columns; None for no limit."""
         said = [*map(plain, tune_answers.answers(self)), *self.lead()]
         tables = [Records("", table[:MOST_LINES]) for table in self.tables(width)]
         failed = Text(failing.sentences(self.failures, self.names))
@@ -163,7 +181,7 @@ class Tuned(Written):
         return line
 
     def json(self) -> str:
-        """The search as JSON text, byte for byte the same for the same file and engine."""
+        """Return what `perhop tune --json` writes: the same bytes for the same file and engine."""
         plan = self.plan
         content = {
             "title": plan.title,

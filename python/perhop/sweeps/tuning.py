@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perhop.errors import PerhopError, ScenarioError
+from perhop.errors import ArgumentError, PerhopError, ScenarioError
 from perhop.measures import naming
 from perhop.runs import extent
 from perhop.scenario import document, file_kinds
@@ -267,6 +267,7 @@ def read_tuning(
         PerhopError: The file cannot be read or makes no search; the message names file and key.
         ScenarioError: No point of the search that was looked at is a scenario.
     """
+    extent.given(runs, seed)
     path = document.place_of(source, "tune")
     data = document.read(source, "a search needs a `scenario`, `objectives` and a [search]")
     file_kinds.expect("tune", data, path)
@@ -290,8 +291,8 @@ def read_tuning(
     )
     contradictions.refuse([_sides(entry) for entry in plan.constraints], f"{where}: `constraints`")
     if not 1 <= plan.trials <= MAX_TRIALS:
-        raise PerhopError(f"trials must lie between 1 and {MAX_TRIALS}, not {plan.trials}")
-    extent.seeds(plan.seed, plan.runs + plan.validation_runs)
+        raise ArgumentError("trials", f"must lie between 1 and {MAX_TRIALS}, not {plan.trials}")
+    extent.seeds_of_file(plan.seed, plan.runs + plan.validation_runs, where)
     return replace(plan, seen=(_check(plan, where),))
 
 

@@ -123,7 +123,7 @@ def test_differences_are_paired_by_seed(small: Path) -> None:
     ("measure", "of", "said"),
     [
         ("throughput", None, "neither result has the measure `throughput`"),
-        ("throughput_bps", "queues", "`of` must be groups, links"),
+        ("throughput_bps", "queues", "of must be groups, links"),
     ],
 )
 def test_differences_that_cannot_be(small: Path, measure: str, of: str | None, said: str) -> None:

@@ -47,7 +47,7 @@ def test_the_command_says_why_it_uses_fewer_threads(perhop: Perhop, short: Path)
     assert "Each run uses 1 of 2 threads: the reference engine runs it" in reference.err
     refused = perhop("run", SMALL, "--threads", 0)
     assert (refused.code, refused.out) == (2, "")
-    assert "threads must lie between 1 and 1024, not 0" in refused.err
+    assert "--threads must lie between 1 and 1024, not 0" in refused.err
 
 
 def test_threads_must_be_a_whole_number(short: Path) -> None:

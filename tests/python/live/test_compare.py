@@ -396,8 +396,8 @@ def test_two_scenarios_have_plots_of_their_own() -> None:
     ("arguments", "said"),
     [
         (("--margin", "much"), "--margin much: not a margin"),
-        (("--runs", "0"), "runs must be at least 1"),
-        (("--sim-runs", "0"), "runs must be at least 1"),
+        (("--runs", "0"), "--runs must be at least 1"),
+        (("--sim-runs", "0"), "--sim-runs must be at least 1"),
         (("small.toml", "small.toml"), "compare takes one or two scenarios, not 3"),
     ],
 )

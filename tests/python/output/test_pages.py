@@ -88,9 +88,10 @@ def test_of_many_classes_the_first_are_drawn_over_time_and_the_title_says_so() -
 def test_a_run_without_a_title_is_called_by_its_file() -> None:
     result = perhop.run(SMALL, runs=1)
     untitled = {name: value for name, value in json.loads(result.scenario).items() if name != "title"}
-    assert summary.summarize(result, name="small").title == json.loads(result.scenario)["title"]
+    result = replace(result, name="small")
+    assert summary.summarize(result).title == json.loads(result.scenario)["title"]
     result = replace(result, scenario=json.dumps(untitled))
-    assert summary.summarize(result, name="small").title == "small"
+    assert summary.summarize(result).title == "small"
 
 
 def test_a_table_that_scrolls_shows_it_and_short_names_stay_on_one_line(tmp_path: Path) -> None:

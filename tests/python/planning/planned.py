@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import perhop
 
@@ -84,7 +84,7 @@ runs = 2
 """A queue that is too long for its objective, of which a search finds the right length."""
 
 
-def done(folder: Path, text: str, *, holm: bool = False, **options: int) -> Planned:
+def done(folder: Path, text: str, *, holm: bool = False, **options: Any) -> Planned:  # noqa: ANN401 - as of perhop.plan
     """A finished plan of this text, with its store in the folder."""
     path = folder / "plan.toml"
     path.write_text(text, encoding="utf-8")

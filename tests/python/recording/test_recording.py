@@ -460,24 +460,32 @@ def test_links_without_a_queue_are_recorded_if_they_are_named(tmp_path: Path) ->
     ("arguments", "said"),
     [
         (
-            ["--capture", "x", "--events", "x"],
-            "--capture and --events both name x; give each a file of its own",
+            ["--capture", "x.parquet", "--events", "x.parquet"],
+            "--capture and --events both name x.parquet; give each a file of its own",
         ),
         (
             ["--capture-link", "link"],
             "--capture-link has no effect without --capture or --events; name a file",
         ),
         (
-            ["--capture", "x", "--capture-link", "core"],
+            ["--capture", "x.pcapng", "--capture-link", "core"],
             "--capture-link: there is no link `core`; the scenario has",
         ),
-        (["--events", "x", "--capture-link", "link (reverse)"], "name `link`, which means both directions"),
+        (
+            ["--events", "x.parquet", "--capture-link", "link (reverse)"],
+            "name `link`, which means both directions",
+        ),
+        (["--capture", "x.txt"], "--capture x.txt: name a file that ends in .pcapng"),
+        (["--events", "x.csv"], "--events x.csv: name a file that ends in .parquet"),
         (["--capture", "."], "--capture .: is no regular file; give a file name"),
         (["--capture", "-"], "--capture -: is no regular file; give a file name"),
         (["--events", "/dev/null"], "--events /dev/null: is no regular file; give a file name"),
-        (["--events", "none/x"], "--events none/x: cannot be written: No such file or directory"),
-        (["--capture", ""], "--capture, --events: a name is empty"),
-        (["--capture", "x", "--engine", "batched"], "the batched engine cannot record packets"),
+        (
+            ["--events", "none/x.parquet"],
+            "--events none/x.parquet: cannot be written: No such file or directory",
+        ),
+        (["--capture", ""], "--capture: a name is empty"),
+        (["--capture", "x.pcapng", "--engine", "batched"], "the batched engine cannot record packets"),
     ],
 )
 def test_what_cannot_be_recorded_is_refused(
@@ -499,7 +507,7 @@ def test_a_scenario_without_queues_has_no_default(tmp_path: Path) -> None:
     of = scenario(QUEUES["red"])
     del of["links"]["core"]["queue"], of["links"]["core"]["reverse"]["queue"]
     with pytest.raises(PerhopError, match="no link has a queue; choose links with --capture-link: core"):
-        perhop.run(of, capture=tmp_path / "x", runs=1)
+        perhop.run(of, capture=tmp_path / "x.pcapng", runs=1)
 
 
 def test_a_command_says_what_it_records(small: Path, perhop: Perhop, tmp_path: Path) -> None:
@@ -539,17 +547,17 @@ class FullDisk(filesystem.FileSystem):
 @pytest.mark.parametrize(
     ("asked", "room", "said"),
     [
-        (("capture",), 0, "--capture .*x.capture: cannot be written: No space left on device"),
+        (("capture",), 0, "--capture .*x.pcapng: cannot be written: No space left on device"),
         (("capture", "events"), 1 << 20, "cannot be written: No space left on device"),
-        (("events",), 0, "--events .*x.events: cannot be written: No space left on device"),
-        (("events",), 370_000, "--events .*x.events: cannot be written: No space left on device"),
+        (("events",), 0, "--events .*x.parquet: cannot be written: No space left on device"),
+        (("events",), 370_000, "--events .*x.parquet: cannot be written: No space left on device"),
     ],
 )
 def test_a_full_disk_leaves_no_file_behind(
     tmp_path: Path, asked: tuple[str, ...], room: int, said: str
 ) -> None:
     of = scenario(QUEUES["red"])
-    keys: dict[str, Any] = {name: tmp_path / f"x.{name}" for name in asked}
+    keys: dict[str, Any] = {name: tmp_path / f"x{recording.ENDINGS[f'--{name}'][0]}" for name in asked}
     for path in keys.values():
         path.write_text("earlier", encoding="utf-8")
     with filesystem.replaced(FullDisk(room)), pytest.raises(PerhopError, match=said):
@@ -562,9 +570,9 @@ def test_files_that_get_no_name_leave_nothing_behind(tmp_path: Path) -> None:
     of = scenario(QUEUES["red"])
     with (
         filesystem.replaced(FullDisk(1 << 40, renames=False)),
-        pytest.raises(PerhopError, match=r"--events .*x\.events: cannot be written: Input/output error"),
+        pytest.raises(PerhopError, match=r"--events .*x\.parquet: cannot be written: Input/output error"),
     ):
-        perhop.run(of, capture=tmp_path / "x.capture", events=tmp_path / "x.events", runs=1)
+        perhop.run(of, capture=tmp_path / "x.pcapng", events=tmp_path / "x.parquet", runs=1)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -573,7 +581,11 @@ def test_a_run_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
     cancel.cancel()
     with pytest.raises(_engine.Cancelled):
         perhop.run(
-            scenario(QUEUES["red"]), capture=tmp_path / "x", events=tmp_path / "y", cancel=cancel, runs=1
+            scenario(QUEUES["red"]),
+            capture=tmp_path / "x.pcapng",
+            events=tmp_path / "y.parquet",
+            cancel=cancel,
+            runs=1,
         )
     assert list(tmp_path.iterdir()) == []
 

@@ -247,7 +247,7 @@ REFUSALS: list[tuple[list[str], str]] = [
     (["--meter", BUCKET_TEXT, "--from", "1s"], "has no packet to replay; of those read: 5 outside"),
     (["--meter", BUCKET_TEXT, "--speed", "0"], "replay: speed: a speed lies between"),
     (["--meter", BUCKET_TEXT, "--match", 'sorce = "10.0.0.1"'], "replay: match.sorce: unknown key `sorce`"),
-    (["--meter", BUCKET_TEXT, "--seed", "-1"], "seed must be at least 0"),
+    (["--meter", BUCKET_TEXT, "--seed", "-1"], "--seed must be at least 0"),
 ]
 
 

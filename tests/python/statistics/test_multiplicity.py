@@ -163,4 +163,6 @@ def test_many_verdicts_have_one_sentence() -> None:
     assert family(1, "lines") == ""
     assert family(20, "lines") == "20 lines are judged at 95 % each: one of them may err by chance."
     assert family(60, "lines") == "60 lines are judged at 95 % each: about 3 of them may err by chance."
-    assert family(4, "lines") == "4 lines are judged at 95 % each: one of them may err by chance."
+    few = "lines are judged at 95 % each: that one or more err by chance has a probability of at most"
+    assert family(2, "lines") == f"2 {few} 10 %."
+    assert family(19, "lines") == f"19 {few} 95 %."

@@ -47,7 +47,7 @@ ALLOWED = {
     ("commands/entry.py", "os.write"): "to standard error, since nothing else is loaded",
     ("processes/interrupts.py", "os.write"): "to standard error, since nothing else may be loaded",
     ("rerunning/__init__.py", "rename"): "columns of a data frame",
-    ("rerunning/sets.py", "replace"): "values of a data frame",
+    ("rerunning/manifest.py", "replace"): "values of a data frame",
     ("sets.py", "replace"): "values of a data frame",
 }
 METHODS = {

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.python.sweeps.running import quietly
 
+import perhop
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.stores.metrics import engine_id
 from perhop.sweeps.backend import Failed
-from perhop.sweeps.job import Workplace, open_backend
+from perhop.sweeps.job import Workplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -140,8 +141,10 @@ def test_without_ray_the_error_says_what_to_install(tmp_path: Path) -> None:
 
 
 def test_an_unknown_backend_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PerhopError, match="--backend cloud: there are local and ray"):
-        open_backend(Workplace(tmp_path, "cloud", None, None))
+    with pytest.raises(PerhopError, match="backend must be local or ray, not 'cloud'"):
+        Workplace(tmp_path, "cloud", None, None)
+    with pytest.raises(PerhopError, match="backend must be local or ray, not 'cloud'"):
+        perhop.sweep("none.toml", backend="cloud")
 
 
 @needs_ray

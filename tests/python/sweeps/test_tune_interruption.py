@@ -105,7 +105,7 @@ def test_killed_at_random_moments_a_search_ends_as_if_undisturbed(perhop: Perhop
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("command", ["sweep", "tune"])
-@pytest.mark.parametrize("where", ["sweeps.run.Runner.ensure", "commands.kept.KeptResults.conclude"])
+@pytest.mark.parametrize("where", ["sweeps.run.Runner.ensure", "commands.context.Results.conclude"])
 @pytest.mark.parametrize("exception", [KeyboardInterrupt, RuntimeError])
 def test_wherever_ctrl_c_comes_the_command_says_what_is_kept(
     *,

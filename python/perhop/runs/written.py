@@ -1,0 +1,102 @@
+"""Results of functions that have a command share text, JSON, tables, and a report in a folder."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import ClassVar
+
+import polars as pl
+
+from perhop.errors import PerhopError
+from perhop.files import outputs
+
+
+class Shown:
+    """The result of a function that has a command of its name; notebooks show it as one line.
+
+    Attributes:
+        TABLE: The table that `frame` returns without a name.
+    """
+
+    __slots__ = ()
+    TABLE: ClassVar[str]
+
+    def text(self, width: int | None = None) -> str:
+        """Return what the command prints, for text of that many columns; None for no limit."""
+        raise NotImplementedError
+
+    def json(self) -> str:
+        """Return what the command writes with `--json`: the same bytes for the same runs."""
+        raise NotImplementedError
+
+    def frame(self, table: str | None = None) -> pl.DataFrame:
+        """Return a table that the command writes with `--csv`, as a data frame of polars.
+
+        Args:
+            table: Its name, such as `points`; by default the main one. Names of columns end in units, as in
+                JSON; ends of 95 % intervals are in columns of their own.
+
+        Returns:
+            The table, without rows if there is nothing to be in it; `to_pandas()` makes one of pandas of it.
+
+        Raises:
+            PerhopError: There is no such table; the message lists those that there are.
+        """
+        from perhop.runs import csv_tables  # noqa: PLC0415 - of all results, only few are asked for tables
+
+        found = csv_tables.tables(json.loads(self.json()))
+        if table is not None and table not in found:
+            raise PerhopError(f"there is no table `{table}`; there are: {', '.join(found) or 'none'}")
+        return found.get(table or self.TABLE, pl.DataFrame())
+
+    def __repr__(self) -> str:
+        """Return one line: what was computed, how much of it, and what came of it."""
+        return f"{type(self).__name__} of {self._outline()}"
+
+    def _outline(self) -> str:
+        """What was computed, how much of it, and what came of it."""
+        raise NotImplementedError
+
+
+class Written(Shown):
+    """The result of a function whose command has `--out`.
+
+    Attributes:
+        COMMAND: The command, such as `perhop sweep`.
+        RERUNS: Whether `perhop rerun` repeats a report of it.
+        command: What to type for the same result; empty if it was made of data in Python.
+    """
+
+    __slots__ = ()
+    COMMAND: ClassVar[str]
+    RERUNS: ClassVar[bool] = False
+    command: str
+
+    def write(self, folder: Path | str, command: str = "", jobs: int = 1) -> None:
+        """Write what the command writes with `--out`: a report that opens offline, pictures and samples.
+
+        Args:
+            folder: Where; an earlier report there is replaced as a whole.
+            command: What the report says gives the same again; by default the command with its options, or
+                for what was made of data in Python `perhop rerun`, or the function.
+            jobs: How many cores draw.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        place = outputs.claim_directory(Path(folder))
+        again = shlex.join(["perhop", "rerun", str(place)]) if self.RERUNS else ""
+        function = f"{self.COMMAND.replace(' ', '.')}(…) in Python"
+        self._write(place, command or self.command or again or function, jobs)
+
+    def _write(self, place: Path, command: str, jobs: int) -> None:
+        """Write the report into a folder that is claimed."""
+        raise NotImplementedError
+
+
+def command_line(*words: str, **options: object) -> str:
+    """Return what to type for a result; options that are None were not given."""
+    given = [part for name, value in options.items() if value is not None for part in (name, str(value))]
+    return shlex.join(["perhop", *words, *given])
