@@ -227,6 +227,12 @@ class Evidence:
                 values = self.by_seed(metric, key)
                 yield Row(key, shown, unit, None, values[min(values)], None, 1)
 
+    def row(
+        self, factors: Factors, metric: str, unit: str, mean: float | None, published: float | None = None
+    ) -> Row:
+        """A row of a study's summaries, which is read off the means of all runs."""
+        return Row(factors, metric, unit, published, mean, None, self.runs)
+
     def within(self, where: Factors, published: Sequence[Published]) -> Evidence:
         """The samples that have these factors, without them, beside other published values."""
         left = (

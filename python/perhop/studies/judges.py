@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from perhop.show.declared import Factors
@@ -32,6 +33,8 @@ Side: TypeAlias = Callable[..., Check]
 """A check of `perhop.statistics.judging` on an estimate, such as `above`, with further arguments."""
 Bound: TypeAlias = "float | Mapping[Any, float] | Callable[[Any], float] | MeasuredBound"
 """A further argument of a check: one for all numbers, or one for each by its name."""
+Pairs: TypeAlias = "Mapping[Any, tuple[Factors, Factors]]"
+"""The factors of two places each, by the pair's name."""
 FEW = 8
 """Up to so many numbers are listed by `few`; of more, the lowest and the highest."""
 
@@ -69,16 +72,16 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of a claim, and the two numbers that it is the difference of, where it is one."""
+    """A number of a claim, and numbers that are shown beside it by their names, as those of a difference."""
 
     value: Estimate
-    sides: tuple[Callable[[], Estimate], ...] = ()
+    beside: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
 
     def said(self, name: Hashable, one: str, form: str) -> str:
         """The number as one item of a list."""
         fields = {
-            side: _Field(lambda form, find=find: show(find(), form), form.lstrip("+"))  # type: ignore[misc]
-            for side, find in zip(("first", "second"), self.sides, strict=False)
+            key: _Field(lambda form, find=find: show(find(), form), form.lstrip("+"))  # type: ignore[misc]
+            for key, find in self.beside.items()
         }
         return one.format(name=name, value=_Field(lambda form: show(self.value, form), form), **fields)
 
@@ -109,15 +112,28 @@ class Numbers:
         """The estimates by name."""
         return {name: number.value for name, number in self.find(evidence).items()}
 
-    def reads(self, one: str, between: str = ", ") -> Numbers:
+    def reads(self, one: str, between: str = ", ", **beside: Numbers) -> Numbers:
         """These numbers in other words.
 
         Args:
-            one: How one of them reads: `{name}`, `{value}` and, of a difference, its sides `{first}` and
-                `{second}`.
+            one: How one of them reads: `{name}`, `{value}`, of a difference its sides `{first}` and
+                `{second}`, and what else stands beside it.
             between: What stands between two of them.
+            beside: Further numbers of the same names.
         """
-        return replace(self, listing=_listing(one, between))
+
+        def find(evidence: Evidence) -> dict[Any, Number]:
+            others = {key: numbers(evidence) for key, numbers in beside.items()}
+
+            def shown(name: Hashable) -> dict[str, Callable[[], Estimate]]:
+                return {key: partial(of.__getitem__, name) for key, of in others.items()}
+
+            return {
+                name: replace(number, beside={**number.beside, **shown(name)})
+                for name, number in self.find(evidence).items()
+            }
+
+        return Numbers(find if beside else self.find, _listing(one, between))
 
     def few(self) -> Numbers:
         """These numbers; where they are more than `FEW`, only the lowest and the highest are shown."""
@@ -130,6 +146,19 @@ class Numbers:
             return f"{len(found)} cells, from {' to '.join(ends)}"
 
         return replace(self, listing=listing)
+
+    def first(self, count: int = 1) -> Numbers:
+        """So many of them, the first ones."""
+        return replace(self, find=lambda evidence: dict(list(self.find(evidence).items())[:count]))
+
+    def ordered(self) -> Numbers:
+        """These numbers from the lowest mean to the highest."""
+        return replace(
+            self,
+            find=lambda evidence: dict(
+                sorted(self.find(evidence).items(), key=lambda item: item[1].value.mean)
+            ),
+        )
 
     def only(self, name: Hashable) -> Numbers:
         """The one of them of this name."""
@@ -163,6 +192,18 @@ class Numbers:
     def scaled(self, how: Callable[[float], float]) -> Numbers:
         """Return the result of a monotone function of each number, such as a change of unit."""
         return self.mapped(lambda found: found.mapped(how))
+
+    def relative(self, whole: Numbers) -> Numbers:
+        """Each of them as a part of the mean of the other number of its name."""
+
+        def part(number: Number, of: float) -> Number:
+            return replace(number, value=number.value.mapped(lambda x: x / of))
+
+        def find(evidence: Evidence) -> dict[Any, Number]:
+            wholes = whole(evidence)
+            return {name: part(number, wholes[name].mean) for name, number in self.find(evidence).items()}
+
+        return replace(self, find=find)
 
     def __or__(self, other: Numbers) -> Numbers:
         """These numbers and others after them, which read as these do."""
@@ -309,10 +350,11 @@ def level(metric: str, factors: Factors) -> Numbers:
 
 def differences(
     metric: str,
-    pairs: Mapping[Any, tuple[Factors, Factors]],
+    pairs: Pairs,
     *,
     factor: float = 1.0,
     second_metric: str | None = None,
+    measured: bool = False,
 ) -> Numbers:
     """The differences first − `factor` second of several pairs of places, paired by seed.
 
@@ -321,21 +363,32 @@ def differences(
         pairs: The factors of both places by the pair's name.
         factor: Of the second number.
         second_metric: The second number's metric, if it is another.
+        measured: Leave out pairs of whose first place no run has a value.
     """
 
     def number(evidence: Evidence, first: Factors, second: Factors) -> Number:
         other = second_metric or metric
         found = evidence.difference(metric, first, second, factor=factor, second_metric=other)
-        return Number(
-            found, (lambda: evidence.estimate(metric, first), lambda: evidence.estimate(other, second))
-        )
+        sides = {"first": (metric, first), "second": (other, second)}
+        return Number(found, {key: partial(evidence.estimate, *side) for key, side in sides.items()})
 
-    return Numbers(lambda evidence: {name: number(evidence, *pair) for name, pair in pairs.items()})
+    return Numbers(
+        lambda evidence: {
+            name: number(evidence, *pair)
+            for name, pair in pairs.items()
+            if not measured or evidence.measured(metric, pair[0])
+        }
+    )
 
 
 def difference(metric: str, first: Factors, second: Factors, *, factor: float = 1.0) -> Numbers:
     """The difference first − `factor` second of two places, paired by seed."""
     return differences(metric, {"": (first, second)}, factor=factor).reads("{value}")
+
+
+def made(named: Mapping[Any, Callable[[Evidence], Estimate]]) -> Numbers:
+    """Return the results of functions of the evidence, by name."""
+    return Numbers(lambda evidence: {name: Number(how(evidence)) for name, how in named.items()})
 
 
 def of_runs(named: Mapping[Any, tuple[Any, ...]]) -> Numbers:
@@ -361,6 +414,28 @@ def combined(evidence: Evidence, how: Callable[..., float], *named: tuple[str, F
     values = [evidence.by_seed(metric, factors) for metric, factors in named]
     seeds = sorted(set.intersection(*(set(found) for found in values)))
     return estimate([how(*(found[seed] for found in values)) for seed in seeds])
+
+
+def of_pairs(how: Callable[[float, float], float], metric: str, pairs: Pairs) -> Numbers:
+    """Return the results of a function of a metric in two places, run by run, by the pair's name."""
+    return of_runs(
+        {name: (how, (metric, first), (metric, second)) for name, (first, second) in pairs.items()}
+    )
+
+
+def mean_differences(metric: str, groups: Mapping[Any, Iterable[Iterable[Factors]]]) -> Numbers:
+    """The mean of a metric over some places less that over as many others, run by run, by group.
+
+    Args:
+        metric: The metric.
+        groups: The factors of the first places, then those of the others, by the group's name.
+    """
+    return of_runs(
+        {
+            name: (less_means, *((metric, place) for places in group for place in places))
+            for name, group in groups.items()
+        }
+    )
 
 
 def less_means(*values: float) -> float:
@@ -425,7 +500,7 @@ def bounded(metric: str, places: Mapping[Any, Factors], side: Side, bound: float
 
 def compared(
     metric: str,
-    pairs: Mapping[Any, tuple[Factors, Factors]],
+    pairs: Pairs,
     side: Side,
     *,
     factor: float = 1.0,
@@ -465,11 +540,23 @@ def readings_together(judges: Judges) -> Judge:
     return lambda evidence: by_readings({name: judged(evidence) for name, judged in judges.items()})
 
 
-def variants(judge: Callable[[float], Judge], bounds: Mapping[str, float]) -> Judges:
-    """The judges of rules that differ in one number alone.
+def variants(judge: Callable[[Any], Judge], values: Mapping[str, Any]) -> Judges:
+    """The judges of rules that differ in one value alone.
 
     Args:
-        judge: Makes a judge of the number.
-        bounds: The number of each rule by the rule's name.
+        judge: Makes a judge of the value.
+        values: The value of each rule by the rule's name.
     """
-    return {name: judge(bound) for name, bound in bounds.items()}
+    return {name: judge(value) for name, value in values.items()}
+
+
+def readings_by_rule(judges_of: Callable[[Any], Judges], values: Mapping[str, Any]) -> Judges:
+    """The judges of a claim with readings whose rules differ in one value.
+
+    Args:
+        judges_of: The judges of the readings at a value.
+        values: The value of each rule by its name; that of "" decides, and is for the readings. By each other
+            rule the claim is judged by what all readings say.
+    """
+    others = {name: readings_together(judges_of(value)) for name, value in values.items() if name}
+    return {**judges_of(values[""]), **others}

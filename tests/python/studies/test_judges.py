@@ -22,6 +22,7 @@ from perhop.statistics.judging import (
 )
 from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.judges import (
+    Judge,
     bounded,
     combined,
     compared,
@@ -32,8 +33,12 @@ from perhop.studies.judges import (
     less_means,
     level,
     levels,
+    made,
+    mean_differences,
+    of_pairs,
     of_runs,
     of_statements,
+    readings_by_rule,
     readings_together,
     show,
     stated,
@@ -255,3 +260,55 @@ def test_a_bound_is_made_of_numbers_of_the_same_evidence() -> None:
 def test_variants_of_a_rule_differ_in_a_number() -> None:
     rules = variants(lambda most: level("rate", B).all(below, most).said("{}"), {"": 3.0, "strict": 1.5})
     assert {name: judged(FOUND).holds for name, judged in rules.items()} == {"": True, "strict": False}
+
+
+def test_rules_of_readings_differ_in_a_value() -> None:
+    def readings(most: float) -> dict[str, Judge]:
+        return {name: level("rate", key).all(below, most).said("{}") for name, key in PLACES.items()}
+
+    rules = readings_by_rule(readings, {"": 4.5, "lenient": 9.0})
+    assert {name: judged(FOUND).holds for name, judged in rules.items()} == {
+        "first": False,
+        "second": True,
+        "third": True,
+        "lenient": True,
+    }
+    strict = readings_by_rule(readings, {"": 9.0, "strict": 4.5})["strict"](FOUND)
+    assert (strict.holds, strict.differ) == (None, True)
+
+
+def test_numbers_of_the_same_names_are_shown_beside_each_other() -> None:
+    found = levels("rate", {"first": A, "second": B})
+    other = levels("rate", {"first": C, "second": A})
+    listed = found.reads("{name} {value:.1f} of {other:.2f} ({part:+.0f} %)", "; ", other=other, part=found)
+    assert (
+        listed.all(above).said("{}.")(FOUND).evidence
+        == "first 5.1 of 3.30 (+5 %); second 2.1 of 5.10 (+2 %)."
+    )
+    sides = differences("rate", {"a over b": (A, B)}).reads(
+        "{first:.1f} {second:.1f} {value:.1f} {c:.1f}",
+        c=made({"a over b": lambda evidence: evidence.estimate("rate", C)}),
+    )
+    assert sides.all(above).said("{}")(FOUND).evidence == "5.1 2.1 3.0 3.3"
+
+
+def test_numbers_are_put_in_order_and_set_against_a_whole() -> None:
+    found = levels("rate", PLACES)
+    assert list(found.ordered()(FOUND)) == ["second", "third", "first"]
+    assert list(found.ordered().first(2)(FOUND)) == ["second", "third"]
+    assert list(found.first()(FOUND)) == ["first"]
+    parts = found.relative(levels("rate", dict.fromkeys(PLACES, A)))(FOUND)
+    assert [one.mean for one in parts.values()] == pytest.approx([1.0, 2.1 / 5.1, 3.3 / 5.1])
+
+
+def test_means_over_places_and_pairs_are_taken_run_by_run() -> None:
+    assert mean_differences("rate", {"a": ([A, A], [B, C])})(FOUND)["a"].mean == pytest.approx(
+        5.1 - (2.1 + 3.3) / 2
+    )
+    ratio = of_pairs(lambda a, b: a / b, "rate", {"a over b": (A, B)})(FOUND)["a over b"]
+    assert ratio.mean == pytest.approx((5 / 2 + 5.2 / 2.2 + 5.1 / 2.1) / 3)
+
+
+def test_pairs_without_a_measured_place_are_left_out() -> None:
+    pairs = {"a over b": (A, B), "d over b": ({"queue": "d"}, B)}
+    assert list(differences("rate", pairs, measured=True)(FOUND)) == ["a over b"]

@@ -17,14 +17,12 @@ from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.reproduction import Counts, execute, plan, to_json
 from perhop.studies.yeom import (
     aggregates,
+    fig3,
     other_rates,
     rtt,
-    rtt_claims,
-    rtt_studies,
     sensitivity,
     setting,
     table1,
-    table1_claims,
     ten_flows,
     udp,
 )
@@ -76,13 +74,18 @@ def test_table1_is_printed_in_full_and_its_error_is_a_root() -> None:
         assert ten_flows.gap(evidence, scheme) == 0
 
 
+def means(evidence: Evidence, scheme: str, percent: int, profile: float) -> list[float]:
+    """Means over runs of a class, in the order of rising round-trip times."""
+    return [evidence.mean("throughput", rtt.entry(scheme, percent, profile, time)) for time in rtt.RTTS]
+
+
 def test_tables_2_and_3_are_printed_in_full() -> None:
-    evidence = printed(rtt_studies.TABLE3)
+    evidence = printed(rtt.TABLE3)
     for percent, scheme in itertools.product(rtt.CAPACITY, COMPARED):
-        assert all(rtt_claims.means(evidence, scheme, percent, profile) for profile in rtt.PROFILES)
+        assert all(means(evidence, scheme, percent, profile) for profile in rtt.PROFILES)
         for metric in ("rmse", "utilization", "reservation_success"):
             assert evidence.mean(metric, {"scheme": scheme, "subscription_percent": percent}) > 0
-    assert {p.metric for p in rtt_studies.TABLE2.published} == {"throughput"}
+    assert {p.metric for p in rtt.TABLE2.published} == {"throughput"}
 
 
 RATIOS = [("fairness", p) for p in rtt.PROFILES] + [("differentiation", p) for p in rtt.PROFILES[1:]]
@@ -92,7 +95,7 @@ def quotients(
     evidence: Evidence, metric: str, scheme: str, percent: int, profile: float
 ) -> list[tuple[float, float]]:
     """What a measure of Table 3 divides, by either reading, as Table 2 prints it: numerator, denominator."""
-    classes = {p: rtt_claims.means(evidence, scheme, percent, p) for p in rtt.PROFILES}
+    classes = {p: means(evidence, scheme, percent, p) for p in rtt.PROFILES}
     own = classes[profile]
     if metric == "fairness":
         return [(max(own), min(own)), (own[0], own[-1])]
@@ -101,8 +104,8 @@ def quotients(
 
 
 def test_the_notes_name_every_ratio_of_table_3_that_table_2_does_not_give() -> None:
-    evidence, half = printed(rtt_studies.TABLE3), 0.005
-    notes = " ".join(note.text for note in rtt_studies.TABLE3.notes)
+    evidence, half = printed(rtt.TABLE3), 0.005
+    notes = " ".join(note.text for note in rtt.TABLE3.notes)
     named = set()
     for percent, scheme, (metric, profile) in itertools.product(rtt.CAPACITY, COMPARED, RATIOS):
         value = evidence.mean(metric, {**cell(scheme, percent), "profile_mbps": profile})
@@ -130,7 +133,7 @@ def test_two_windows_reads_as_its_note_says() -> None:
 def test_an_in_packet_dropped_where_reservations_fit_refutes() -> None:
     def judged(dropped: dict[int, float], levels: tuple[int, ...]) -> bool | None:
         samples = [(1, Sample(cell(RIO, p), "in_drops", "packets", n)) for p, n in dropped.items()]
-        return table1_claims.in_drops(levels)(Evidence(samples, [])).holds
+        return fig3.no_in_drops(levels)(Evidence(samples, [])).holds
 
     assert judged({60: 0, 90: 0, 120: 4}, (60, 90))
     assert judged({60: 0, 90: 1, 120: 4}, (60, 90)) is False
@@ -165,7 +168,7 @@ def test_the_marker_of_two_windows_is_in_its_tcp_senders_alone() -> None:
 
 
 def test_the_receiver_window_is_the_smallest_for_the_largest_printed_rate_at_40_ms() -> None:
-    largest = max(v.value for v in rtt_studies.TABLE2.published if v.factors["rtt_ms"] == 40)
+    largest = max(v.value for v in rtt.TABLE2.published if v.factors["rtt_ms"] == 40)
     assert largest == setting.INVERSE_AT_40_MS
     smaller = replace(SETTING, receiver_window=SETTING.receiver_window - 1)
     assert smaller.ceiling_mbps(40) < largest <= SETTING.ceiling_mbps(40)
@@ -202,11 +205,11 @@ def test_a_distance_has_a_jackknife_interval_worked_out_by_hand() -> None:
 def test_what_a_scheme_cannot_tell_apart_runs_once(scheme: str) -> None:
     for change, changed in sensitivity.CHANGES.items():
         same = sensitivity.CHANGES[sensitivity.representative(change, scheme)]
-        assert ten_flows.network(changed, scheme, 90) == ten_flows.network(same, scheme, 90), change
+        assert ten_flows.build(cell(scheme, 90), changed) == ten_flows.build(cell(scheme, 90), same), change
     for name, item in itertools.product(setting.READINGS, setting.ITEMS):
         factors = next(f for f in setting.ITEMS[item].cells if scheme in (f["scheme"], NO_OUT))
         networks = [
-            setting.ITEMS[item].network(setting.CANDIDATES[of], factors)
+            setting.ITEMS[item].build(factors, setting.CANDIDATES[of])
             for of in (name, setting.representative(name, item, str(factors["scheme"])))
         ]
         assert networks[0] == networks[1], (name, item)
@@ -242,7 +245,7 @@ def test_an_error_that_does_not_exist_at_60_percent_is_no_fault() -> None:
             for key, value in lacks.items()
             for seed in (1, 2)
         ]
-        return table1_claims.keeps_reservations((THREE_DROP,), (60, 90))(Evidence(samples, [])).holds
+        return table1.keeps_reservations((THREE_DROP,), (60, 90))(Evidence(samples, [])).holds
 
     assert judged(0.0, 0.05)
     assert judged(0.01, 0.05) is False
@@ -289,7 +292,7 @@ UNPRINTED = "two-windows-small-send-more-out"
 """A claim about OUT packets, which the paper does not print; the printed excess refutes it."""
 
 
-@pytest.mark.parametrize("study", [table1.TABLE1, table1.FIG3, rtt_studies.TABLE2, rtt_studies.TABLE3])
+@pytest.mark.parametrize("study", [table1.TABLE1, fig3.FIG3, rtt.TABLE2, rtt.TABLE3])
 def test_the_wording_says_where_the_papers_own_rows_refute_a_sentence(study: Study) -> None:
     evidence, refuted, said = in_print(study), set(), set()
     for claim in study.claims:
@@ -372,7 +375,7 @@ def test_guarantees_are_soft_only_if_a_rate_is_missed_that_the_link_can_carry() 
             for p in ten_flows.CAPACITY
             for r in ten_flows.RESERVED
         }
-        return table1_claims.soft(0.01)(evidence_of(values)).holds
+        return table1.soft(0.01)(evidence_of(values)).holds
 
     assert judged(0.9)
     assert judged(1.1) is False
@@ -401,7 +404,7 @@ def test_considerably_different_hangs_on_the_tolerance() -> None:
         for p in ten_flows.CAPACITY
         for r in PROFILES
     }
-    verdict = claim_of(table1.FIG3, "far-from-target").verdict(evidence_of(values, more=0.0001))
+    verdict = claim_of(fig3.FIG3, "far-from-target").verdict(evidence_of(values, more=0.0001))
     assert verdict.holds is False
     assert [one.holds for one in verdict.others.values()] == [True, False]
 
@@ -409,7 +412,7 @@ def test_considerably_different_hangs_on_the_tolerance() -> None:
 def test_in_packets_dropped_at_120_percent_alone_leave_the_sentence_open() -> None:
     def verdict(at_90: int, at_120: int) -> ClaimVerdict:
         values = {named("in_drops", cell(RIO, p)): n for p, n in ((60, 0), (90, at_90), (120, at_120))}
-        return claim_of(table1.FIG3, "no-in-drops").verdict(evidence_of(values, more=0.0))
+        return claim_of(fig3.FIG3, "no-in-drops").verdict(evidence_of(values, more=0.0))
 
     assert verdict(0, 0).holds
     assert verdict(0, 4).judgement.differ
@@ -440,7 +443,7 @@ def test_smaller_round_trips_are_held_step_by_step_and_from_end_to_end() -> None
             for profile in rtt.PROFILES
             for time, rate in zip(rtt.RTTS, rates, strict=True)
         }
-        return claim_of(rtt_studies.TABLE2, "rtt-order").verdict(evidence_of(values))
+        return claim_of(rtt.TABLE2, "rtt-order").verdict(evidence_of(values))
 
     assert verdict(5, 4, 3, 2, 1).holds
     assert verdict(5, 4, 2, 3, 1).judgement.differ
@@ -568,11 +571,11 @@ def test_better_kept_reservations_are_counted_where_rio_falls_short() -> None:
     def judged(*better: float) -> bool | None:
         samples = [
             (seed, Sample(ten_flows.entry(scheme, p, r), "class_shortfall", "", 0.1 + 0.001 * seed - gain))
-            for (p, r), by in zip(table1_claims.SHORT_UNDER_RIO, better, strict=True)
+            for (p, r), by in zip(table1.SHORT_UNDER_RIO, better, strict=True)
             for scheme, gain in ((RIO, 0.0), (THREE_DROP, by))
             for seed in (1, 2)
         ]
-        return table1_claims.most_keep_reservations(THREE_DROP)(Evidence(samples, [])).holds
+        return table1.most_keep_reservations(THREE_DROP)(Evidence(samples, [])).holds
 
     assert judged(0.05, 0.05, 0.05, 0, -0.05)
     assert judged(0.05, 0.05, 0, 0, -0.05) is False

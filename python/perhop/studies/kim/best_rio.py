@@ -7,23 +7,16 @@ names somewhere. Fourteen more go beyond its largest max_p.
 
 from __future__ import annotations
 
-import functools
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from perhop.show.declared import Axis, Plot, Table
-from perhop.statistics.judging import all_of, below, fact, judge
+from perhop.show.declared import Axis, Factors, Plot, tables
+from perhop.statistics.judging import below, fact
 from perhop.studies.evidence import Evidence
+from perhop.studies.judges import Judge, Number, Numbers, difference, differences, levels, stated, variants
 from perhop.studies.kim import table1
 from perhop.studies.kim.common import PAPER, THIS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.evidence import Sample
 
 THRESHOLDS = ("347/694", "200/600", "100/300", "60/180", "30/90", "10/30", "5/15")
 """min/max in packets: the text's, and those of the table's OUT sets and of Figure 2's queue."""
@@ -44,88 +37,66 @@ def build(found: Factors) -> Mapping[str, Any]:
     return table1.network("rio", f"{found['thresholds']}/{found['max_p']:g}")
 
 
-def samples(found: Factors, run: Run) -> Iterator[Sample]:
-    """The samples of Table 1."""
-    return table1.samples(found, run)
+def _named(sets: Iterable[tuple[str, float]]) -> dict[str, Factors]:
+    return {f"{thresholds}/{max_p:g}": cell(thresholds, max_p) for thresholds, max_p in sets}
 
 
-def first_four(evidence: Evidence, sets: tuple[tuple[str, float], ...]) -> list[tuple[str, float]]:
-    """The sets of the smallest mean errors, smallest first."""
-    return sorted(sets, key=lambda key: evidence.mean("rmse", cell(*key)))[:4]
+CELLS = _named(SETS)
+"""The cell of each set by its name."""
 
 
-def said(evidence: Evidence, sets: list[tuple[str, float]]) -> str:
-    """The errors of these sets, as text."""
-    return ", ".join(f"{_name(key)} {evidence.estimate('rmse', cell(*key)).text()}" for key in sets)
+def _first_four(sets: Iterable[tuple[str, float]]) -> Numbers:
+    """The smallest four mean errors of some sets, smallest first."""
+    return levels("rmse", _named(sets)).ordered().first(4)
 
 
-def measured(evidence: Evidence) -> list[tuple[str, float]]:
-    """The sets that were run: all of them, but for a map of assumptions."""
-    return [key for key in SETS if evidence.measured("rmse", cell(*key))]
+def best_set() -> Judge:
+    """Judge whether Table 1's set has the smallest mean error of those that the paper's values make."""
+    found = _first_four(NAMED)
+    best = stated(lambda evidence: fact(holds=next(iter(found(evidence))) == table1.BEST_SET))
+    text = f"Error against the fair share, Mbit/s, the smallest four of {len(NAMED)}: {{found}}."
+    return best.said(text, found=found)
 
 
-def mine() -> tuple[str, float]:
-    """The set that Table 1 uses."""
-    return next(key for key in SETS if _name(key) == table1.BEST_SET)
+def _larger_max_p() -> Judge:
+    """Judge whether a larger max_p than any of the paper's has a smaller error still."""
+    found = _first_four(SETS)
 
+    def less(evidence: Evidence) -> Mapping[Any, Number]:
+        first = CELLS[next(iter(found(evidence)))]
+        return difference("rmse", first, CELLS[table1.BEST_SET]).find(evidence)
 
-def best_set(evidence: Evidence) -> Judgement:
-    """The set that Table 1 uses has the smallest mean error of those that the paper's values make."""
-    first = first_four(evidence, NAMED)
-    return judge(
-        fact(holds=first[0] == mine()),
-        f"Error against the fair share, Mbit/s, the smallest four of {len(NAMED)}: {said(evidence, first)}.",
+    statement = Numbers(less).reads("{value}").all(below)
+    return statement.said(
+        f"The smallest four of {len(SETS)}: {{found}}; the first − {table1.BEST_SET}: {{:+}}.", found=found
     )
 
 
-def beyond(evidence: Evidence) -> Judgement:
-    """A larger max_p than any of the paper's has a smaller error still."""
-    first = first_four(evidence, SETS)
-    apart = evidence.difference("rmse", cell(*first[0]), cell(*mine()))
-    return judge(
-        below(apart),
-        f"The smallest four of {len(SETS)}: {said(evidence, first)}; the first − {table1.BEST_SET}: "
-        f"{apart.text(sign=True)}.",
+def of_class(rate: float) -> dict[str, Factors]:
+    """The factors of a class's flow under each set, by the set's name."""
+    return {name: table1.by_class(of, rate) for name, of in CELLS.items()}
+
+
+def no_control(part: float = 1.0) -> Judge:
+    """Judge whether under no set a 2 Mbit/s flow gets that part of a best-effort flow's OUT traffic."""
+    large, none = of_class(2.0), of_class(0.0)
+    pairs = {name: (large[name], none[name]) for name in CELLS}
+    found = differences("out_throughput", pairs, factor=part, measured=True)
+    mine, other = (levels("out_throughput", places, measured=True) for places in (large, none))
+    parts = mine.relative(other).reads("{value:.2f} with {name}")
+    return found.all(below).said(
+        "OUT traffic of a 2 Mbit/s flow as a part of that of a best-effort flow: {least} to {most}.",
+        least=parts.lowest(),
+        most=parts.highest(),
     )
 
 
-def no_control(evidence: Evidence, part: float = 1.0) -> Judgement:
-    """Under no set does a 2 Mbit/s flow get this part of a best-effort flow's OUT traffic through."""
-    found = {
-        key: evidence.difference(
-            "out_throughput",
-            {**cell(*key), "profile_mbps": 2.0},
-            {**cell(*key), "profile_mbps": 0.0},
-            factor=part,
-        )
-        for key in measured(evidence)
-    }
-    parts = {
-        key: evidence.mean("out_throughput", {**cell(*key), "profile_mbps": 2.0})
-        / evidence.mean("out_throughput", {**cell(*key), "profile_mbps": 0.0})
-        for key in found
-    }
-    least, most = (pick(parts, key=lambda key: parts[key]) for pick in (min, max))
-    return judge(
-        all_of(*(below(e) for e in found.values())),
-        "OUT traffic of a 2 Mbit/s flow as a part of that of a best-effort flow: "
-        f"{parts[least]:.2f} with {_name(least)} to {parts[most]:.2f} with {_name(most)}.",
+def _never_reaches() -> Judge:
+    found = levels("throughput", of_class(2.0))
+    rates = found.reads("{value} with {name}")
+    return found.all(below, 2.0).said(
+        "2 Mbit/s class, Mbit/s: {least} to {most}.", least=rates.lowest(), most=rates.highest()
     )
-
-
-def never_reaches(evidence: Evidence) -> Judgement:
-    """Under every set the 2.0 class misses its profile."""
-    found = {key: evidence.estimate("throughput", {**cell(*key), "profile_mbps": 2.0}) for key in SETS}
-    least, most = (pick(found, key=lambda key: found[key].mean) for pick in (min, max))
-    return judge(
-        all_of(*(below(e, 2.0) for e in found.values())),
-        f"2 Mbit/s class, Mbit/s: {found[least].text()} with {_name(least)} to {found[most].text()} with "
-        f"{_name(most)}.",
-    )
-
-
-def _name(key: tuple[str, float]) -> str:
-    return f"{key[0]}/{key[1]:g}"
 
 
 ROWS = Axis("thresholds", "IN+OUT set", {t: t for t in THRESHOLDS})
@@ -136,32 +107,24 @@ BEST_RIO = THIS.study(
     title="The best RIO: 42 IN+OUT sets",
     source=f"{PAPER}, Table 1: the set of its row Best RIO, which it does not state",
     summary="Table 1's flows under RIO, seven pairs of thresholds by six values of max_p",
-    cells=[cell(*key) for key in SETS],
+    cells=list(CELLS.values()),
     scenario=build,
-    samples=samples,
+    samples=table1.samples,
     judges={
-        "no-matter-how": {"": no_control, "half as much": functools.partial(no_control, part=0.5)},
-        "best-set": best_set,
-        "larger-max-p": beyond,
-        "never-reaches-2": never_reaches,
+        "no-matter-how": variants(no_control, {"": 1.0, "half as much": 0.5}),
+        "best-set": best_set(),
+        "larger-max-p": _larger_max_p(),
+        "never-reaches-2": _never_reaches(),
     },
-    tables=(
-        Table("Error against the fair share, Mbit/s, by max_p", {"rmse": ""}, ROWS, (COLUMNS,)),
-        Table(
-            "Throughput of a 2 Mbit/s flow, Mbit/s, by max_p",
-            {"throughput": ""},
+    tables=[
+        *tables(
             ROWS,
             (COLUMNS,),
-            where={"profile_mbps": 2.0},
-        ),
-        Table(
-            "Throughput of a best-effort flow, Mbit/s, by max_p",
-            {"throughput": ""},
-            ROWS,
-            (COLUMNS,),
-            where={"profile_mbps": 0.0},
-        ),
-    ),
+            ("Error against the fair share, Mbit/s, by max_p", "rmse", 3),
+            ("Throughput of a 2 Mbit/s flow, Mbit/s, by max_p", "throughput", 3, {"profile_mbps": 2.0}),
+            ("Throughput of a best-effort flow, Mbit/s, by max_p", "throughput", 3, {"profile_mbps": 0.0}),
+        )
+    ],
     plots=(
         Plot(
             id="error",

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from perhop.show.declared import Axis, Plot, Reference, Table
-from perhop.statistics.judging import above, all_of, judge
+from perhop.show.declared import Axis, Factors, Table
+from perhop.statistics.judging import above
+from perhop.studies import judges
 from perhop.studies.evidence import Evidence
-from perhop.studies.kim.common import (
-    ASSURED,
-    KEEPS,
-    OTHER_TOLERANCES,
-    PAPER,
-    SCHEMES,
-    THIS,
-    Curve,
-    at_tolerance,
-    tolerances,
-)
-from perhop.studies.kim.regime import SMALL, network, samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perhop.show.declared import Factors, Row
-    from perhop.statistics.intervals import Estimate
-    from perhop.statistics.judging import Judgement
+from perhop.studies.judges import Judge, Numbers, differences, grouped, levels, of_statements, variants
+from perhop.studies.kim import curves
+from perhop.studies.kim.common import ASSURED, PAPER, SCHEMES, THIS
+from perhop.studies.kim.curves import KEEPS, OTHER_TOLERANCES, RI_PLUS_O, RIO, TOLERANCES, Curve
 
 ASSURED_FLOWS = 4
 PROFILES = {40: 2.0, 50: 2.5}
 """Profile rate in Mbit/s by subscription in percent."""
 BEST_EFFORT_FLOWS = (0, 1, 2, 6, 11, 16, 26, 46, 96)
+LIMITS = {
+    (v.factors["scheme"], v.factors["subscription_percent"]): int(v.value) for v in THIS.item("fig2").values
+}
+"""The printed limits."""
 
 CURVES = {
     (scheme, percent): Curve(
@@ -39,120 +30,85 @@ CURVES = {
         BEST_EFFORT_FLOWS,
         profile,
         " best-effort flows",
+        LIMITS[scheme, percent],
     )
     for percent, profile in PROFILES.items()
-    for scheme in ("rio", "rio-plus-out")
+    for scheme in (RIO, RI_PLUS_O)
 }
 
 
 def build(cell: Factors) -> Mapping[str, Any]:
     """The setting of one point."""
-    return network(
+    return curves.network(
         "Kim et al., Figure 2",
         str(cell["scheme"]),
-        SMALL,
+        curves.SMALL,
         assured=ASSURED_FLOWS,
         profile_mbps=PROFILES[int(cell["subscription_percent"])],
         best_effort=int(cell["best_effort_flows"]),
     )
 
 
-def limits(evidence: Evidence) -> Iterator[Row]:
-    """Up to how many best-effort flows each curve keeps its promise."""
-    for curve in CURVES.values():
-        yield from curve.rows(evidence, never=None)
-
-
-def gains(evidence: Evidence, percent: int) -> dict[int, Estimate]:
+def _gains(percent: int) -> Numbers:
     """RI+O − RIO at every number of best-effort flows with which not both keep the profile by the means."""
-    rio, ours = (CURVES[scheme, percent] for scheme in ("rio", "rio-plus-out"))
-    return {
-        level: evidence.difference("throughput", ours.at(level), rio.at(level))
-        for level in rio.measured(evidence)
-        if min(rio.found(evidence, level).mean, ours.found(evidence, level).mean) < rio.kept_from()
-    }
+    rio, ours = CURVES[RIO, percent], CURVES[RI_PLUS_O, percent]
+
+    def find(evidence: Evidence) -> Mapping[int, judges.Number]:
+        rates = [curve.rates(BEST_EFFORT_FLOWS)(evidence) for curve in (rio, ours)]
+        lost = [n for n in rates[0] if min(of[n].mean for of in rates) < KEEPS * rio.wanted]
+        return differences("throughput", {n: (ours.at(n), rio.at(n)) for n in lost}).find(evidence)
+
+    return Numbers(find).reads("{name}: {value}")
 
 
-def keeps_to_stated(evidence: Evidence, keeps: float = KEEPS) -> Judgement:
-    """RI+O keeps the profile up to the numbers of best-effort flows that the paper states for it."""
-    return _keeps(
-        evidence,
-        {percent: CURVES["rio-plus-out", percent].published(evidence) for percent in PROFILES},
-        keeps,
+def _keeps(to: Mapping[int, int], keeps: float = KEEPS) -> Judge:
+    """Judge whether RI+O keeps the profile up to these numbers of best-effort flows, by subscription."""
+    ours = {percent: CURVES[RI_PLUS_O, percent] for percent in PROFILES}
+    rates = levels("throughput", {(p, to[p], curve.wanted): curve.at(to[p]) for p, curve in ours.items()})
+    return of_statements({p: curve.keeps_to(to[p], keeps) for p, curve in ours.items()}).said(
+        "RI+O, Mbit/s, {rates}.",
+        rates=rates.reads("{name[0]} %, {name[1]} best-effort flows: {value} of {name[2]:g}", "; "),
     )
 
 
-def keeps_to_most(evidence: Evidence) -> Judgement:
-    """RI+O keeps the profile with every number of best-effort flows."""
-    return _keeps(evidence, dict.fromkeys(PROFILES, BEST_EFFORT_FLOWS[-1]), KEEPS)
-
-
-def _keeps(evidence: Evidence, to: Mapping[int, int], keeps: float) -> Judgement:
-    curves = {percent: CURVES["rio-plus-out", percent] for percent in PROFILES}
-    text = "; ".join(
-        f"{percent} %, {to[percent]} best-effort flows: {curve.found(evidence, to[percent]).text()} of "
-        f"{curve.wanted:g}"
-        for percent, curve in curves.items()
-    )
-    return judge(
-        all_of(*(curve.keeps_to(evidence, to[percent], keeps) for percent, curve in curves.items())),
-        f"RI+O, Mbit/s, {text}.",
-    )
-
-
-def less_impact(evidence: Evidence) -> Judgement:
-    """Wherever best-effort flows take the profile away from either scheme, RI+O leaves assured flows more."""
-    found = {percent: gains(evidence, percent) for percent in PROFILES}
-    text = "; ".join(
-        f"{percent} %: " + ", ".join(f"{level}: {e.text(sign=True)}" for level, e in levels.items())
-        for percent, levels in found.items()
-    )
-    return judge(
-        all_of(*(above(e) for levels in found.values() for e in levels.values())),
-        f"RI+O − RIO in Mbit/s by best-effort flows, {text}.",
-    )
-
-
+STATED = {percent: LIMITS[RI_PLUS_O, percent] for percent in PROFILES}
 LOAD = Axis("best_effort_flows", "Best-effort flows")
 LEVELS = Axis(
     "subscription_percent", "Subscription", {p: f"{p} %, profile {r:g} Mbit/s" for p, r in PROFILES.items()}
 )
 SHORT = Axis("subscription_percent", "Subscription", {p: f"{p} %" for p in PROFILES})
-READINGS = Axis("reading", "Reading", {"mean": "by the mean", "interval": "by the interval"})
 
 FIG2 = THIS.study(
     "fig2",
     title="Assured flows against a growing number of best-effort flows",
     source=f"{PAPER}, Figure 2",
     summary="4 assured flows, 0 to 96 best-effort flows, 40 % and 50 % subscription",
-    cells=[
-        {"scheme": scheme, "subscription_percent": percent, "best_effort_flows": count}
-        for percent in PROFILES
-        for scheme in ("rio", "rio-plus-out")
-        for count in BEST_EFFORT_FLOWS
-    ],
+    cells=[cell for curve in CURVES.values() for cell in curve.cells()],
     scenario=build,
-    samples=samples,
+    samples=curves.samples,
     judges={
-        "rio-40": tolerances(CURVES["rio", 40].judge),
-        "rio-plus-out-40": tolerances(CURVES["rio-plus-out", 40].judge),
-        "rio-50": tolerances(CURVES["rio", 50].judge),
-        "rio-plus-out-50": tolerances(CURVES["rio-plus-out", 50].judge),
+        **{
+            f"{scheme}-{percent}": variants(curve.judge, TOLERANCES)
+            for (scheme, percent), curve in CURVES.items()
+        },
         "overcomes-best-effort": {
-            "as far as the figure's own limits": keeps_to_stated,
-            "less impact than under RIO": less_impact,
-            "with every number of best-effort flows": keeps_to_most,
-            **{
-                f"the first, {name}": at_tolerance(keeps_to_stated, keeps)
-                for name, keeps in OTHER_TOLERANCES.items()
-            },
+            "as far as the figure's own limits": _keeps(STATED),
+            "less impact than under RIO": grouped({percent: _gains(percent) for percent in PROFILES})
+            .all(above)
+            .said(
+                "RI+O − RIO in Mbit/s by best-effort flows, 40 %: {at_40:+}; 50 %: {at_50:+}.",
+                at_40=_gains(40),
+                at_50=_gains(50),
+            ),
+            "with every number of best-effort flows": _keeps(dict.fromkeys(PROFILES, BEST_EFFORT_FLOWS[-1])),
+            **{f"the first, {name}": _keeps(STATED, keeps) for name, keeps in OTHER_TOLERANCES.items()},
         },
     },
-    tables=(
+    tables=[
         Table(
             "Best-effort flows up to which assured flows keep their profile",
             {"holds_up_to": ""},
-            READINGS,
+            curves.BY_READING,
             (SHORT, SCHEMES),
             digits=0,
         ),
@@ -163,24 +119,19 @@ FIG2 = THIS.study(
             (SHORT, SCHEMES),
             where={"class": ASSURED},
         ),
-    ),
-    plots=(
-        Plot(
-            id="assured",
+    ],
+    plots=[
+        curves.plot(
+            name="assured",
             title="Throughput of an assured flow",
-            kind="lines",
-            metric="throughput",
             x=LOAD,
-            series=SCHEMES,
-            y_label="Mbit/s per assured flow",
             facet=LEVELS,
-            where={"class": ASSURED},
-            references=(Reference("profile", "subscription_percent", PROFILES),),
+            wanted=PROFILES,
             ordinal=True,
             limits="holds_up_to",
             limits_where={"reading": "mean"},
-        ),
-    ),
-    summaries=limits,
+        )
+    ],
+    summaries=curves.limits(CURVES.values()),
     default_runs=16,
 )

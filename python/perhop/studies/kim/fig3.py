@@ -7,34 +7,28 @@ twenty best-effort flows, with the OUT set of that table's best row. Each claim 
 
 from __future__ import annotations
 
-import functools
 import itertools
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
-from perhop.show.declared import Axis, Plot, Reference, Table
-from perhop.statistics.intervals import estimate, paired_difference
-from perhop.statistics.judging import above, all_of, by_readings, judge, within
-from perhop.studies.evidence import Evidence, Published
-from perhop.studies.kim.common import (
-    ASSURED,
-    CAPACITY_MBPS,
-    KEEPS,
-    OTHER_TOLERANCES,
-    PAPER,
-    SCHEMES,
-    THIS,
-    Curve,
-    scaled,
+from perhop.show.declared import Axis, Factors, Table
+from perhop.statistics.intervals import Estimate
+from perhop.statistics.judging import Judgement, above, all_of, below, judge, within
+from perhop.studies.evidence import Evidence
+from perhop.studies.judges import (
+    Judge,
+    Judges,
+    combined,
+    differences,
+    less_means,
+    levels,
+    of_statements,
+    readings_by_rule,
 )
-from perhop.studies.kim.regime import LARGE, SMALL, network, samples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from perhop.show.declared import Factors, Row
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.kim.regime import Queue
+from perhop.studies.kim import curves
+from perhop.studies.kim.common import ASSURED, CAPACITY_MBPS, PAPER, SCHEMES, THIS
+from perhop.studies.kim.curves import LARGE, RI_PLUS_O, RIO, SMALL, TOLERANCES, Curve
 
 TITLE = "Kim et al., Figure 3"
 BEST_EFFORT_FLOWS = 20
@@ -42,15 +36,13 @@ PROFILES = (0.5, 1.0, 2.0)
 """Profile rates, Mbit/s."""
 LEVELS = tuple(range(10, 101, 10))
 """Subscription, percent of the link."""
-ALIKE = 0.1
+ALIKE = {"": 0.1, "a twentieth": 0.05, "a fifth": 0.2}
 """Two schemes whose throughput differs by less than this fraction, at every level, count as similar."""
-
-OTHER_ALIKE = {"a twentieth": 0.05, "a fifth": 0.2}
 QUEUES = {"figure-2": SMALL, "table-1": LARGE}
 QUEUE_NAMES = {"figure-2": "at Figure 2's queue", "table-1": "at Table 1's queue"}
 """The two readings of every claim."""
-
-STATEMENT = THIS.item("fig3")
+PRINTED = THIS.item("fig3").values
+LIMITS = {(v.factors["scheme"], v.factors["profile_mbps"]): int(v.value) for v in PRINTED}
 CURVES = {
     (queue, scheme, profile): Curve(
         {"queue": queue, "scheme": scheme, "profile_mbps": profile},
@@ -58,188 +50,129 @@ CURVES = {
         LEVELS,
         profile,
         " %",
+        LIMITS[scheme, profile],
     )
     for queue in QUEUES
     for profile in PROFILES
-    for scheme in ("rio", "rio-plus-out")
+    for scheme in (RIO, RI_PLUS_O)
 }
 
 
 def build(cell: Factors) -> Mapping[str, Any]:
     """The setting of one point: as many flows as fill the level."""
-    return setting(cell, QUEUES[str(cell["queue"])])
-
-
-def setting(cell: Factors, queue: Queue) -> Mapping[str, Any]:
-    """The setting of one point at any queue."""
     profile = float(cell["profile_mbps"])
-    assured = round(float(cell["subscription_percent"]) / 100 * CAPACITY_MBPS / profile)
-    return network(
+    return curves.network(
         TITLE,
         str(cell["scheme"]),
-        queue,
-        assured=assured,
+        QUEUES[str(cell["queue"])],
+        assured=round(float(cell["subscription_percent"]) / 100 * CAPACITY_MBPS / profile),
         profile_mbps=profile,
         best_effort=BEST_EFFORT_FLOWS,
     )
 
 
-def limits(evidence: Evidence) -> Iterator[Row]:
-    """Up to which subscription each curve keeps its promise."""
-    for curve in CURVES.values():
-        yield from curve.rows(evidence, never=0.0)
+def _at_both(judge_of: Callable[[str, Any], Judge], values: Mapping[str, Any]) -> Judges:
+    """The judges of a claim at either queue, its two readings."""
+    return readings_by_rule(
+        lambda value: {name: judge_of(queue, value) for queue, name in QUEUE_NAMES.items()}, values
+    )
 
 
-def published() -> list[Published]:
-    """The printed limits, once for each queue."""
-    return [
-        Published({"queue": queue, **value.factors}, value.metric, value.value)
-        for queue in QUEUES
-        for value in STATEMENT.values
-    ]
-
-
-def at_both(
-    judged: Callable[[Evidence, str], Judgement],
-    others: Mapping[str, Callable[[Evidence, str], Judgement]] = MappingProxyType({}),
-) -> dict[str, Callable[[Evidence], Judgement]]:
-    """The judges of a claim at either queue, its two readings; of other rules, what both queues say."""
-
-    def together(other: Callable[[Evidence, str], Judgement]) -> Callable[[Evidence], Judgement]:
-        return lambda evidence: by_readings(
-            {name: other(evidence, queue) for queue, name in QUEUE_NAMES.items()}
-        )
-
-    def at(queue: str) -> Callable[[Evidence], Judgement]:
-        return lambda evidence: judged(evidence, queue)
-
-    return {
-        **{name: at(queue) for queue, name in QUEUE_NAMES.items()},
-        **{name: together(other) for name, other in others.items()},
-    }
-
-
-def _with_tolerances(
-    judged: Callable[[Evidence, str, float], Judgement],
-) -> dict[str, Callable[[Evidence], Judgement]]:
-    def at(keeps: float) -> Callable[[Evidence, str], Judgement]:
-        return lambda evidence, queue: judged(evidence, queue, keeps)
-
-    return at_both(at(KEEPS), {name: at(keeps) for name, keeps in OTHER_TOLERANCES.items()})
-
-
-def limit(scheme: str, profile: float, *, contrasted: bool) -> dict[str, Callable[[Evidence], Judgement]]:
+def _limit(scheme: str, profile: float, *, contrasted: bool) -> Judges:
     """The judges of a limit; `contrasted` with the other scheme's, so that it ends there."""
-
-    def judged(evidence: Evidence, queue: str, keeps: float) -> Judgement:
-        curve = CURVES[queue, scheme, profile]
-        return curve.judge(evidence, keeps) if contrasted else curve.judge_kept(evidence, keeps)
-
-    return _with_tolerances(judged)
-
-
-def always_fails(evidence: Evidence, queue: str) -> Judgement:
-    """RIO misses the 2 Mbit/s profile at every level."""
-    curve = CURVES[queue, "rio", 2.0]
-    text = ", ".join(
-        f"{level} %: {curve.found(evidence, level).text()}" for level in curve.measured(evidence)
+    return _at_both(
+        lambda queue, keeps: CURVES[queue, scheme, profile].judge(keeps, contrasted=contrasted), TOLERANCES
     )
-    return judge(curve.fails(evidence), f"Mbit/s by level, {text}.")
 
 
-def gap(evidence: Evidence, queue: str, profile: float) -> dict[int, float]:
-    """RI+O − RIO averaged over the levels, by seed, Mbit/s."""
-    levels = CURVES[queue, "rio", profile].measured(evidence)
-    ours, rio = (
-        [evidence.by_seed("throughput", CURVES[queue, scheme, profile].at(level)) for level in levels]
-        for scheme in ("rio-plus-out", "rio")
+def _always_fails(queue: str, _: object) -> Judge:
+    curve = CURVES[queue, RIO, 2.0]
+    found = curve.rates(LEVELS).reads("{name} %: {value}")
+    return found.all(below, curve.wanted).said("Mbit/s by level, {}.")
+
+
+def alike(queue: str, part: float) -> Judge:
+    """Judge whether at 0.5 Mbit/s what the two schemes give differs by that part at most at every level."""
+    rio, ours = (CURVES[queue, scheme, PROFILES[0]] for scheme in (RIO, RI_PLUS_O))
+    apart = differences("throughput", {n: (ours.at(n), rio.at(n)) for n in LEVELS}, measured=True)
+    found = apart.relative(levels("throughput", {n: rio.at(n) for n in LEVELS}, measured=True))
+    return found.all(within, -part, part).said(
+        "RI+O − RIO in percent of what RIO gives, at {percent:+.1}.",
+        percent=found.scaled(lambda x: 100 * x).reads("{name} %: {value}"),
     )
-    seeds = sorted(ours[0])
-    return {
-        seed: sum(a[seed] - b[seed] for a, b in zip(ours, rio, strict=True)) / len(levels) for seed in seeds
-    }
 
 
-def alike(evidence: Evidence, queue: str, part: float = ALIKE) -> Judgement:
-    """At 0.5 Mbit/s what the two schemes give differs by little at every level."""
-    rio, ours = (CURVES[queue, scheme, PROFILES[0]] for scheme in ("rio", "rio-plus-out"))
-    found = {
-        level: scaled(
-            evidence.difference("throughput", ours.at(level), rio.at(level)),
-            1 / evidence.mean("throughput", rio.at(level)),
+def grows(queue: str, _: object = None) -> Judge:
+    """Judge whether RI+O − RIO, in the mean over the levels, grows from each profile to the next.
+
+    It is to lie above 0 for the two larger profiles.
+    """
+
+    def rates(evidence: Evidence, profile: float) -> list[tuple[str, Factors]]:
+        pair = [CURVES[queue, scheme, profile] for scheme in (RI_PLUS_O, RIO)]
+        return [("throughput", curve.at(level)) for curve in pair for level in curve.measured(evidence)]
+
+    def step(evidence: Evidence, before: float, after: float) -> Estimate:
+        first, second = rates(evidence, after), rates(evidence, before)
+
+        def more(*found: float) -> float:
+            return less_means(*found[: len(first)]) - less_means(*found[len(first) :])
+
+        return combined(evidence, more, *first, *second)
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {profile: combined(evidence, less_means, *rates(evidence, profile)) for profile in PROFILES}
+        steps = [step(evidence, *pair) for pair in itertools.pairwise(PROFILES)]
+        means = ", ".join(f"{profile:g} Mbit/s: {one.text(sign=True)}" for profile, one in found.items())
+        return judge(
+            all_of(*(above(found[profile]) for profile in PROFILES[1:]), *(above(step) for step in steps)),
+            f"Mean of RI+O − RIO over the levels, Mbit/s, {means}; increases "
+            f"{' and '.join(step.text(sign=True) for step in steps)}.",
         )
-        for level in rio.measured(evidence)
-    }
-    text = ", ".join(f"{level} %: {scaled(e, 100).text(1, sign=True)}" for level, e in found.items())
-    return judge(
-        all_of(*(within(e, -part, part) for e in found.values())),
-        f"RI+O − RIO in percent of what RIO gives, at {text}.",
-    )
+
+    return judged
 
 
-def grows(evidence: Evidence, queue: str) -> Judgement:
-    """RI+O − RIO lies above 0 for the two larger profiles, and rises from each profile to the next."""
-    gaps = {profile: gap(evidence, queue, profile) for profile in PROFILES}
-    found = {profile: estimate([v for _, v in sorted(one.items())]) for profile, one in gaps.items()}
-    steps = [paired_difference(gaps[b], gaps[a]) for a, b in itertools.pairwise(PROFILES)]
-    means = ", ".join(f"{profile:g} Mbit/s: {one.text(sign=True)}" for profile, one in found.items())
-    return judge(
-        all_of(*(above(found[profile]) for profile in PROFILES[1:]), *(above(step) for step in steps)),
-        f"Mean of RI+O − RIO over the levels, Mbit/s, {means}; increases "
-        f"{' and '.join(step.text(sign=True) for step in steps)}.",
-    )
-
-
-def to_fifty(evidence: Evidence, queue: str, keeps: float = KEEPS) -> Judgement:
-    """RI+O keeps all three profiles up to 50 %."""
-    curves = {profile: CURVES[queue, "rio-plus-out", profile] for profile in PROFILES}
-    text = ", ".join(f"{p:g} Mbit/s: {curve.found(evidence, 50).text()}" for p, curve in curves.items())
-    return judge(
-        all_of(*(curve.keeps_to(evidence, 50, keeps) for curve in curves.values())),
-        f"RI+O at 50 %, Mbit/s, profile {text}.",
+def _to_fifty(queue: str, keeps: float) -> Judge:
+    ours = {profile: CURVES[queue, RI_PLUS_O, profile] for profile in PROFILES}
+    rates = levels("throughput", {profile: curve.at(50) for profile, curve in ours.items()})
+    return of_statements({profile: curve.keeps_to(50, keeps) for profile, curve in ours.items()}).said(
+        "RI+O at 50 %, Mbit/s, profile {rates}.", rates=rates.reads("{name:g} Mbit/s: {value}")
     )
 
 
 LOAD = Axis("subscription_percent", "Subscription, %")
 RATES = Axis("profile_mbps", "Profile", {rate: f"profile {rate:g} Mbit/s" for rate in PROFILES})
 SHORT = Axis("profile_mbps", "Profile, Mbit/s", {rate: f"{rate:g}" for rate in PROFILES})
-READINGS = Axis("reading", "Reading", {"mean": "by the mean", "interval": "by the interval"})
 
 FIG3 = THIS.study(
     "fig3",
     title="Assured flows at growing subscription, three profile rates",
     source=f"{PAPER}, Figure 3",
     summary="20 best-effort flows, profiles of 0.5, 1 and 2 Mbit/s, 10 % to 100 % subscription, two queues",
-    cells=[
-        {"queue": queue, "scheme": scheme, "profile_mbps": profile, "subscription_percent": level}
-        for queue in QUEUES
-        for profile in PROFILES
-        for scheme in ("rio", "rio-plus-out")
-        for level in LEVELS
-    ],
+    cells=[cell for curve in CURVES.values() for cell in curve.cells()],
     scenario=build,
-    samples=samples,
-    published=published(),
+    samples=curves.samples,
+    published=[
+        replace(value, factors={"queue": queue, **value.factors}) for queue in QUEUES for value in PRINTED
+    ],
     judges={
-        "rio-half": limit("rio", 0.5, contrasted=False),
-        "rio-plus-out-half": limit("rio-plus-out", 0.5, contrasted=False),
-        "rio-one": limit("rio", 1.0, contrasted=True),
-        "rio-plus-out-one": limit("rio-plus-out", 1.0, contrasted=True),
-        "rio-two": at_both(always_fails),
-        "rio-plus-out-two": limit("rio-plus-out", 2.0, contrasted=False),
-        "similar-at-low-profile": at_both(
-            alike,
-            {name: functools.partial(alike, part=part) for name, part in OTHER_ALIKE.items()},
-        ),
-        "gap-grows-with-profile": at_both(grows),
-        "guaranteed-to-50": _with_tolerances(to_fifty),
+        "rio-half": _limit(RIO, 0.5, contrasted=False),
+        "rio-plus-out-half": _limit(RI_PLUS_O, 0.5, contrasted=False),
+        "rio-one": _limit(RIO, 1.0, contrasted=True),
+        "rio-plus-out-one": _limit(RI_PLUS_O, 1.0, contrasted=True),
+        "rio-two": _at_both(_always_fails, {"": None}),
+        "rio-plus-out-two": _limit(RI_PLUS_O, 2.0, contrasted=False),
+        "similar-at-low-profile": _at_both(alike, ALIKE),
+        "gap-grows-with-profile": _at_both(grows, {"": None}),
+        "guaranteed-to-50": _at_both(_to_fifty, TOLERANCES),
     },
     tables=(
         *(
             Table(
                 f"Subscription up to which assured flows keep their profile, %, {name}",
                 {"holds_up_to": ""},
-                READINGS,
+                curves.BY_READING,
                 (SHORT, SCHEMES),
                 where={"queue": queue},
                 digits=0,
@@ -257,24 +190,20 @@ FIG3 = THIS.study(
             for queue, name in QUEUE_NAMES.items()
         ),
     ),
-    plots=tuple(
-        Plot(
-            id=f"assured-{queue}",
+    plots=[
+        curves.plot(
+            name=f"assured-{queue}",
             title=f"Throughput of an assured flow {name}",
-            kind="lines",
-            metric="throughput",
             x=LOAD,
-            series=SCHEMES,
-            y_label="Mbit/s per assured flow",
             facet=RATES,
-            where={"class": ASSURED, "queue": queue},
-            references=(Reference("profile", "profile_mbps", {rate: rate for rate in PROFILES}),),
+            wanted={rate: rate for rate in PROFILES},
+            where={"queue": queue},
             limits="holds_up_to",
             limits_where={"reading": "mean", "queue": queue},
             from_zero=False,
         )
         for queue, name in QUEUE_NAMES.items()
-    ),
-    summaries=limits,
+    ],
+    summaries=curves.limits(CURVES.values(), never=0.0),
     default_runs=16,
 )

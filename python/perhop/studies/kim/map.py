@@ -6,19 +6,14 @@ OUT set of Figure 3 at Table 1's queue. The studies have fewer levels and sets t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from perhop.show.declared import Factors
 from perhop.studies.assumptions import Place, everywhere, map_of
 from perhop.studies.kim import best_rio, expansion, fig2, fig3, senders, table1
-from perhop.studies.kim.changes import entries, packets, queue
-from perhop.studies.kim.common import PAPER, THIS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from perhop.show.declared import Factors
-    from perhop.studies.study import Study
+from perhop.studies.kim.common import PAPER, THIS, Change, entries, packets, queue
 
 FLOWS = {40: (6, 11, 14, 16, 18, 20, 22, 26, 46, 96), 50: (6, 8, 9, 10, 11, 12, 14, 16, 26, 96)}
 """Best-effort flows of Figure 2 by subscription in percent."""
@@ -26,44 +21,36 @@ LEVELS = {0.5: (10, 30, 50, 70, 80, 90), 1.0: (10, 30, 50, 60, 65, 70, 75, 80), 
 """Subscriptions of Figure 3 in percent by profile."""
 SETS = {("347/694", 0.01), ("347/694", 0.1), ("60/180", 0.01), ("30/90", 0.1), ("5/15", 0.01), ("5/15", 0.1)}
 """IN+OUT sets of RIO."""
-RUNS = 6
 
 
-def _in_fig2(cell: Factors) -> bool:
-    return cell["best_effort_flows"] in FLOWS[int(cell["subscription_percent"])]
-
-
-def _in_fig3(cell: Factors) -> bool:
+def _in_figures(cell: Factors) -> bool:
+    """Whether a point of Figure 2, or of Figure 3, is on the map."""
+    if "best_effort_flows" in cell:
+        return cell["best_effort_flows"] in FLOWS[int(cell["subscription_percent"])]
     return cell["subscription_percent"] in LEVELS[float(cell["profile_mbps"])]
 
 
 def _in_regime(cell: Factors) -> bool:
     panel = expansion.PANELS.get(str(cell["panel"]))
-    if panel is None:
-        return False
-    figure = {**panel.where, panel.load: cell["load"]}
-    return _in_fig2(figure) if panel in expansion.FIGURE_2 else _in_fig3(figure)
-
-
-def _in_best_rio(cell: Factors) -> bool:
-    return (cell["thresholds"], cell["max_p"]) in SETS
-
-
-def fewer(study: Study, kept: Callable[[Factors], bool]) -> Study:
-    """A study with some of its cells."""
-    return replace(study, cells=[cell for cell in study.cells if kept(cell)])
+    return panel is not None and _in_figures(panel.of_figure(cell))
 
 
 STUDIES = (
-    fewer(table1.TABLE1, lambda _: True),
-    fewer(fig2.FIG2, _in_fig2),
-    fewer(fig3.FIG3, _in_fig3),
-    fewer(expansion.REGIME, _in_regime),
-    fewer(best_rio.BEST_RIO, _in_best_rio),
+    table1.TABLE1,
+    *(
+        replace(study, cells=[cell for cell in study.cells if kept(cell)])
+        for study, kept in (
+            (fig2.FIG2, _in_figures),
+            (fig3.FIG3, _in_figures),
+            (expansion.REGIME, _in_regime),
+            (best_rio.BEST_RIO, lambda cell: (cell["thresholds"], cell["max_p"]) in SETS),
+        )
+    ),
 )
+"""The studies, with fewer cells."""
 
 
-def bucket(depth: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def bucket(depth: str) -> Change:
     """Set the depth of all token buckets."""
 
     def changed(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -72,18 +59,18 @@ def bucket(depth: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
     return entries(changed)
 
 
-def access(rate: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def access(rate: str) -> Change:
     """Set the rate of the access links."""
     return entries(lambda entry: {**entry, "access": {**entry["access"], "rate": rate}})
 
 
-def fig3_out(out: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def fig3_out(out: str) -> Change:
     """Set RI+O's OUT set of Figure 3 at Table 1's queue."""
     large = fig3.QUEUES["table-1"]
 
     def change(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
         keys = scenario["links"]["bottleneck"]["queue"]
-        is_it = scenario["title"] == fig3.TITLE and keys.get("out") == large.out
+        is_it = scenario["title"] == fig3.TITLE and keys.get("out") == large["out"]
         return queue(out=out)(scenario) if is_it else scenario
 
     return change
@@ -107,16 +94,13 @@ SENDERS = {
     },
 }
 """All of kim-senders but the judged one, by what they change."""
-CHANGES: Mapping[str, Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]]] = {
+CHANGES: Mapping[str, Mapping[str, Change]] = {
     "Packets": {"1000 bytes": packets(1000)},
     "Buckets": {depth: bucket(depth.replace(" ", "")) for depth in ("20 kB", "30 kB", "40 kB")},
     "RED's weight": {"0.001": queue(weight=0.001), "0.005": queue(weight=0.005)},
     "Drops spaced": {"no": queue(wait=False)},
     "Access links": {"100 Mbit/s": access("100Mbps")},
-    "Figure 3's OUT set": {
-        "10/30/0.01": fig3_out("10/30/0.01"),
-        "30/90/0.01": fig3_out("30/90/0.01"),
-    },
+    "Figure 3's OUT set": {"10/30/0.01": fig3_out("10/30/0.01"), "30/90/0.01": fig3_out("30/90/0.01")},
 }
 
 
@@ -137,5 +121,5 @@ MAP = map_of(
     stated=STUDIES,
     places=list(places()),
     statement=THIS.item("map"),
-    runs=RUNS,
+    runs=6,
 )

@@ -1,4 +1,4 @@
-"""How long congestion windows take to be again what they were, by class, under Table 1's network.
+"""The time that congestion windows take to be again what they were, by class, in Table 1's network.
 
 The window of every flow is sampled over time. A reduction is a fall by more than a quarter from one sample to
 the next. It has recovered when the window is again what it was before. Often the next reduction comes first:
@@ -8,27 +8,22 @@ the time is then censored there, as at the end of the run, and the quantiles are
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perhop.measures.durations import Durations
-from perhop.show.declared import Axis, Plot, Table
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors, Plot, tables
 from perhop.statistics.judging import above
 from perhop.studies.evidence import Sample
-from perhop.studies.judges import differences, grouped, levels
+from perhop.studies.judges import Judge, Statement, differences
 from perhop.studies.kim import table1
 from perhop.studies.kim.common import PAPER, THIS
+from perhop.studies.kim.table1 import COUNTS, RIOS, by_class
 from perhop.studies.sampling import times
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.studies.judges import Judge, Numbers, Statement
 
 INTERVAL = "50ms"
 FALL = 0.25
@@ -71,7 +66,7 @@ def samples(cell: Factors, run: Run) -> Iterator[Sample]:
     series = run.raw["series"]
     time_s, windows = np.asarray(series["time_s"]), np.asarray(series["cwnd_packets"])
     groups = [group.name for group in run.groups]
-    for rate in table1.COUNTS:
+    for rate in COUNTS:
         factors = {**cell, "profile_mbps": rate}
         own = windows[:, run.flows("group") == groups.index(table1.class_name(rate))]
         yield Sample(factors, "window", "packets", float(own[time_s >= FROM_S].mean()))
@@ -83,42 +78,33 @@ def samples(cell: Factors, run: Run) -> Iterator[Sample]:
         yield from times(factors, together, {"recovery_p25": LEVEL}, "s")
 
 
-def by_rio(metric: str) -> Numbers:
-    """A measure of each class under either set of RIO."""
-    return grouped(
-        {
-            name: levels(metric, {table1.NAMES[r]: table1.by_class(cell, r) for r in table1.COUNTS})
-            for name, cell in table1.RIOS.items()
-        }
-    )
-
-
 def larger(metric: str, pairs: Iterable[tuple[float, float]]) -> Statement:
-    """Under either set of RIO a measure of the first class of each pair is above that of the second."""
-    places = itertools.product(table1.RIOS.items(), pairs)
-    return differences(
-        metric,
-        {
-            (name, a, b): (table1.by_class(cell, a), table1.by_class(cell, b))
-            for (name, cell), (a, b) in places
-        },
-    ).all(above)
+    """State that under either set of RIO each pair's first class has more of a measure than the second."""
+    places = {
+        (name, a, b): (by_class(cell, a), by_class(cell, b))
+        for (name, cell), (a, b) in itertools.product(RIOS.items(), pairs)
+    }
+    return differences(metric, places).all(above)
+
+
+WINDOWS = table1.both(lambda cell: table1.rates(cell, COUNTS, "window"))
+TIMES = table1.both(lambda cell: table1.rates(cell, COUNTS, "recovery_p25"))
 
 
 def longer() -> Judge:
     """Judge whether under RIO the time to recover falls from each class to the next smaller one."""
-    return larger("recovery_p25", itertools.pairwise(table1.COUNTS)).said(
-        "Seconds until a quarter has recovered: {times:.2}.", times=by_rio("recovery_p25")
+    return larger("recovery_p25", itertools.pairwise(COUNTS)).said(
+        "Seconds until a quarter has recovered: {times:.2}.", times=TIMES
     )
 
 
-def suffer() -> Judge:
+def _suffer() -> Judge:
     """Judge whether under RIO large profiles' windows are larger than small ones', and recover later."""
     pairs = [(LARGE, small) for small in SMALL]
     return (larger("window", pairs) & larger("recovery_p25", pairs)).said(
         "Mean window, packets: {windows:.1}. Seconds until a quarter has recovered: {times:.2}.",
-        windows=by_rio("window"),
-        times=by_rio("recovery_p25"),
+        windows=WINDOWS,
+        times=TIMES,
     )
 
 
@@ -132,23 +118,16 @@ RECOVERY = THIS.study(
     cells=CELLS,
     scenario=build,
     samples=samples,
-    judges={
-        "large-windows-suffer": suffer(),
-        "longer-recovery": longer(),
-    },
-    tables=(
-        Table(
-            "Time until a quarter of the reductions has recovered, s, by profile",
-            {"recovery_p25": ""},
+    judges={"large-windows-suffer": _suffer(), "longer-recovery": longer()},
+    tables=[
+        *tables(
             ROWS,
             (table1.CLASSES,),
-            digits=2,
-        ),
-        Table("Mean window, packets, by profile", {"window": ""}, ROWS, (table1.CLASSES,), digits=1),
-        Table(
-            "Reductions of a flow in 90 s, by profile", {"reductions": ""}, ROWS, (table1.CLASSES,), digits=1
-        ),
-    ),
+            ("Time until a quarter of the reductions has recovered, s, by profile", "recovery_p25", 2),
+            ("Mean window, packets, by profile", "window", 1),
+            ("Reductions of a flow in 90 s, by profile", "reductions", 1),
+        )
+    ],
     plots=(
         Plot(
             id="recovery",

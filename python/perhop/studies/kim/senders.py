@@ -6,25 +6,20 @@ is held against the 35 rates that Table 1 prints, the misprint of best effort un
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
 
-from perhop.show.declared import Axis, Row, Table
-from perhop.statistics.intervals import paired_difference
-from perhop.statistics.judging import above, all_of, any_of, at_most, below, fact, judge
+from perhop.measures.fairness import rmse
+from perhop.show.declared import Axis, Factors, Row, Table
+from perhop.statistics.judging import Judgement, above, at_most, below, fact, judge
 from perhop.studies.evidence import Evidence
+from perhop.studies.judges import Judge, Numbers, differences, of_runs
 from perhop.studies.kim import table1
-from perhop.studies.kim.common import LINUX_TCP, PAPER, THIS, corrected
+from perhop.studies.kim.common import LINUX_TCP, PAPER, THIS, Change, corrected, entries
+from perhop.studies.kim.table1 import OUT_SETS, by_class, ri_plus_o
 from perhop.studies.sampling import MBPS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.intervals import Estimate
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.evidence import Sample
 
 JUDGED = "judged"
 STEADY = {"newreno-timer": "slow-but-steady"}
@@ -54,7 +49,6 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "sack": ("SACK", {**RFC_6582, "sack": True}),
     "linux": ("Linux", LINUX_TCP),
 }
-ROWS: Sequence[Factors] = table1.CELLS
 OWN: Factors = {"scheme": "own-rio", "out": "own"}
 """The row of the best RIO of these senders, where it is searched for."""
 OWN_SETS = {"steady-ssthresh-20": "5/15/0.1", "delayed-ack": "30/90/0.1", "sack": "5/15/0.01"}
@@ -75,26 +69,17 @@ def build(found: Factors) -> Mapping[str, Any]:
     return sent_by(setting)(made)
 
 
-def sent_by(setting: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def sent_by(setting: str) -> Change:
     """Change a scenario's senders to those of a setting."""
     changes = SETTINGS[setting][1]
 
-    def transport(kept: Mapping[str, Any]) -> dict[str, Any]:
-        return {**(_sizes(kept) if "tcp" in changes else kept), **changes}
+    def changed(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        kept = entry["transport"]
+        if "tcp" in changes:
+            kept = {key: kept[key] for key in ("packet", "window")}
+        return {**entry, "transport": {**kept, **changes}}
 
-    return lambda scenario: {
-        **scenario,
-        "flows": [{**entry, "transport": transport(entry["transport"])} for entry in scenario["flows"]],
-    }
-
-
-def _sizes(transport: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: transport[key] for key in ("packet", "window")}
-
-
-def samples(found: Factors, run: Run) -> Iterator[Sample]:
-    """The samples of Table 1."""
-    return table1.samples(found, run)
+    return entries(changed)
 
 
 def printed() -> dict[tuple[tuple[str, Any], ...], float]:
@@ -108,58 +93,36 @@ def printed() -> dict[tuple[tuple[str, Any], ...], float]:
 
 def distance(evidence: Evidence, setting: str, best: Factors) -> float:
     """Root-mean-square difference from the printed rates, with this row in the place of Best RIO."""
-    squares = []
-    for key, rate in printed().items():
+    means = []
+    for key in printed():
         factors = dict(key)
         row = {name: factors[name] for name in ("scheme", "out")}
-        row = dict(best) if row == dict(table1.RIO) else row
-        measured = evidence.mean(
-            "throughput", {**cell(setting, row), "profile_mbps": factors["profile_mbps"]}
-        )
-        squares.append((measured - rate) ** 2)
-    return math.sqrt(math.fsum(squares) / len(squares))
+        found = cell(setting, best if row == table1.RIO else row)
+        means.append(evidence.mean("throughput", by_class(found, factors["profile_mbps"])))
+    return rmse(means, list(printed().values()))
 
 
 def distances(evidence: Evidence) -> Iterator[Row]:
     """The distance of every setting, with either row of RIO."""
+    bases = {BEST: table1.RIO, STATED: table1.STATED}
     for setting in SETTINGS:
-        for name, row in ((BEST, table1.RIO), (STATED, table1.STATED)):
-            yield Row(
-                {"tcp": setting, "best_rio": name},
-                "distance",
-                MBPS,
-                None,
-                distance(evidence, setting, row),
-                None,
-                evidence.runs,
+        for name, row in bases.items():
+            found = distance(evidence, setting, row)
+            yield evidence.row({"tcp": setting, "best_rio": name}, "distance", MBPS, found)
+        for out, (name, row) in itertools.product(table1.TIGHTEST, bases.items()):
+            gain = evidence.difference(
+                "throughput", by_class(cell(setting, ri_plus_o(out)), 2.0), by_class(cell(setting, row), 2.0)
             )
-        for out in table1.TIGHTEST:
-            for name, row in ((BEST, table1.RIO), (STATED, table1.STATED)):
-                found = evidence.difference(
-                    "throughput",
-                    {**cell(setting, table1.ri_plus_o(out)), "profile_mbps": 2.0},
-                    {**cell(setting, row), "profile_mbps": 2.0},
-                )
-                yield Row(
-                    {"tcp": setting, "best_rio": name, "out": out},
-                    "gain",
-                    MBPS,
-                    None,
-                    found.mean,
-                    found.ci95,
-                    found.runs,
-                )
+            factors = {"tcp": setting, "best_rio": name, "out": out}
+            yield Row(factors, "gain", MBPS, None, gain.mean, gain.ci95, gain.runs)
 
 
 def judged_is_near(evidence: Evidence) -> Judgement:
     """The judged setting differs from the printed rates by .045 Mbit/s at most."""
-    found = {
-        name: distance(evidence, JUDGED, row) for name, row in ((BEST, table1.RIO), (STATED, table1.STATED))
-    }
+    best, stated = (distance(evidence, JUDGED, row) for row in (table1.RIO, table1.STATED))
     return judge(
-        fact(holds=max(found.values()) <= NEAR),
-        f"{found[BEST]:.4f} Mbit/s with {table1.BEST_SET} as Best RIO, {found[STATED]:.4f} with "
-        f"{table1.STATED_SET}.",
+        fact(holds=max(best, stated) <= NEAR),
+        f"{best:.4f} Mbit/s with {table1.BEST_SET} as Best RIO, {stated:.4f} with {table1.STATED_SET}.",
     )
 
 
@@ -176,77 +139,58 @@ def own(setting: str) -> Factors:
     return cell(setting, table1.RIO if OWN_SETS[setting] == table1.BEST_SET else OWN)
 
 
-def compared(evidence: Evidence, setting: str) -> tuple[dict[str, Estimate], str]:
-    """The error of each OUT set − that of these senders' own best RIO, for five comparisons; and in words."""
-    rio = own(setting)
-    errors = {
-        out: corrected(
-            evidence.difference("rmse", cell(setting, table1.ri_plus_o(out)), rio), len(table1.OUT_SETS)
-        )
-        for out in table1.OUT_SETS
-    }
-    best = min(errors, key=lambda out: errors[out].mean)
-    mine = cell(setting, table1.ri_plus_o(best))
-    rates = "; ".join(
-        f"{table1.NAMES[rate]} {found.text(sign=True)}"
+def _errors(setting: str) -> Numbers:
+    """The error of each OUT set − that of these senders' own best RIO; intervals for five comparisons."""
+    pairs = {out: (cell(setting, ri_plus_o(out)), own(setting)) for out in OUT_SETS}
+    return differences("rmse", pairs).mapped(lambda found: corrected(found, len(OUT_SETS)))
+
+
+def _best(evidence: Evidence, setting: str) -> str:
+    """The OUT set of the smallest error in words: against these senders' best RIO, and against Table 1's."""
+    ((best, error),) = _errors(setting).lowest()(evidence).items()
+    mine, rio = cell(setting, ri_plus_o(best)), own(setting)
+    rates = {
+        table1.NAMES[rate]: evidence.difference("throughput", by_class(mine, rate), by_class(rio, rate))
         for rate in (2.0, 1.0, 0.0)
-        for found in [
-            evidence.difference("throughput", table1.by_class(mine, rate), table1.by_class(rio, rate))
-        ]
-    )
-    error = evidence.estimate("rmse", rio)
+    }
+    text = "; ".join(f"{name} {found.text(sign=True)}" for name, found in rates.items())
     fixed = evidence.difference("rmse", mine, cell(setting, table1.RIO))
-    return errors, (
-        f"RI+O {best} − RIO {OWN_SETS[setting]}, Mbit/s, error {errors[best].text(sign=True)} of "
-        f"{error.text()}; {rates}. Error − that of RIO {table1.BEST_SET}: {fixed.text(sign=True)}."
+    return (
+        f"RI+O {best} − RIO {OWN_SETS[setting]}, Mbit/s, error {error.text(sign=True)} of "
+        f"{evidence.estimate('rmse', rio).text()}; {text}. Error − that of RIO {table1.BEST_SET}: "
+        f"{fixed.text(sign=True)}."
     )
 
 
-def gains(setting: str) -> Callable[[Evidence], Judgement]:
-    """A finding that with these senders an OUT set has a smaller error than their best RIO."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        errors, said = compared(evidence, setting)
-        return judge(any_of(*(below(e) for e in errors.values())), said)
-
-    return judged
+def gains(setting: str) -> Judge:
+    """Judge whether with these senders an OUT set has a smaller error than their best RIO."""
+    return _errors(setting).any(below).said("{best}", best=partial(_best, setting=setting))
 
 
-def gain_is_of_rio(setting: str) -> Callable[[Evidence], Judgement]:
-    """A finding that most of the gain over RIO's fixed set is that of these senders' own set of RIO."""
-
-    def judged(evidence: Evidence) -> Judgement:
-        _, said = compared(evidence, setting)
-        fixed, mine = (evidence.by_seed("rmse", found) for found in (cell(setting, table1.RIO), own(setting)))
-        checks = []
-        for out in table1.OUT_SETS:
-            ours = evidence.by_seed("rmse", cell(setting, table1.ri_plus_o(out)))
-            by_rio = {seed: fixed[seed] - mine[seed] for seed in mine}
-            beyond = {seed: mine[seed] - ours[seed] for seed in mine}
-            checks.append(above(paired_difference(by_rio, beyond)))
-        return judge(all_of(*checks), said)
-
-    return judged
+def _more_of_rio(fixed: float, mine: float, ours: float) -> float:
+    return (fixed - mine) - (mine - ours)
 
 
-def rfc_6582_gains_nothing(evidence: Evidence) -> Judgement:
-    """With NewReno of RFC 6582 neither of the tightest sets beats the stated RIO."""
-    found = {
-        (setting, out): evidence.difference(
-            "throughput",
-            {**cell(setting, table1.ri_plus_o(out)), "profile_mbps": 2.0},
-            {**cell(setting, table1.STATED), "profile_mbps": 2.0},
+def gain_is_of_rio(setting: str) -> Judge:
+    """Judge whether most of the gain over RIO's fixed set is that of these senders' own set of RIO."""
+    fixed, mine = ("rmse", cell(setting, table1.RIO)), ("rmse", own(setting))
+    others = {out: ("rmse", cell(setting, ri_plus_o(out))) for out in OUT_SETS}
+    more = of_runs({out: (_more_of_rio, fixed, mine, ours) for out, ours in others.items()})
+    return more.all(above).said("{best}", best=partial(_best, setting=setting))
+
+
+def _rfc_6582_gains_nothing() -> Judge:
+    """Judge whether with NewReno of RFC 6582 neither of the tightest sets beats the stated RIO."""
+    pairs = {
+        f"{SETTINGS[setting][0]}, {out}": (
+            by_class(cell(setting, ri_plus_o(out)), 2.0),
+            by_class(cell(setting, table1.STATED), 2.0),
         )
         for setting in ("newreno", "newreno-1000")
         for out in table1.TIGHTEST
     }
-    text = "; ".join(
-        f"{SETTINGS[setting][0]}, {out}: {e.text(sign=True)}" for (setting, out), e in found.items()
-    )
-    return judge(
-        all_of(*(at_most(e, SMALL_GAIN) for e in found.values())),
-        f"RI+O − RIO {table1.STATED_SET}, Mbit/s, {text}.",
-    )
+    found = differences("throughput", pairs).reads("{name}: {value}", "; ")
+    return found.all(at_most, SMALL_GAIN).said(f"RI+O − RIO {table1.STATED_SET}, Mbit/s, {{:+}}.")
 
 
 NEAR = 0.045
@@ -262,18 +206,18 @@ SENDERS = THIS.study(
     source=f"{PAPER}, Table 1: the TCP's options, which it does not state",
     summary="seventeen settings of the senders, each with the table's seven queues",
     cells=[
-        *(cell(setting, row) for setting in SETTINGS for row in ROWS),
+        *(cell(setting, row) for setting in SETTINGS for row in table1.CELLS),
         *(cell(setting, OWN) for setting, own in OWN_SETS.items() if own != table1.BEST_SET),
     ],
     scenario=build,
-    samples=samples,
+    samples=table1.samples,
     judges={
         "judged-is-near": judged_is_near,
         "judged-is-not-the-nearest": judged_is_not_the_nearest,
         "steady-gains": gains("steady-ssthresh-20"),
         "delayed-ack-gains": gains("delayed-ack"),
         "sack-gain-is-of-rio": gain_is_of_rio("sack"),
-        "none-with-rfc-6582": rfc_6582_gains_nothing,
+        "none-with-rfc-6582": _rfc_6582_gains_nothing(),
     },
     tables=(
         Table(

@@ -6,63 +6,28 @@ paper's own values. The set that the text names has a row of its own.
 
 from __future__ import annotations
 
-import functools
 import itertools
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from perhop.measures.fairness import reservation_success, rmse, subscription, targets, utilization
-from perhop.measures.run import COLORS
+from perhop.measures.run import COLORS, Run
 from perhop.plurals import counted
-from perhop.show.declared import Axis, Plot, Reference, Table
-from perhop.statistics.judging import (
-    above,
-    all_of,
-    at_least,
-    below,
-    fact,
-    judge,
-    opposite,
-)
+from perhop.show.declared import Axis, Factors, Plot, Reference, Table, tables
+from perhop.statistics.judging import Judgement, above, all_of, at_least, below, fact, judge, opposite
+from perhop.studies import judges
 from perhop.studies.evidence import Evidence, Published, Sample
-from perhop.studies.judges import (
-    difference,
-    differences,
-    grouped,
-    level,
-    levels,
-    of_runs,
-    of_statements,
-    readings_together,
-    stated,
-)
-from perhop.studies.kim.common import (
-    BEST_EFFORT,
-    CAPACITY_MBPS,
-    PACKET,
-    PAPER,
-    THIS,
-    corrected,
-    flows,
-    scaled,
-    scenario,
-)
+from perhop.studies.judges import Judge, difference, differences, level, levels, of_pairs, of_runs, variants
+from perhop.studies.kim import common
+from perhop.studies.kim.common import BEST_EFFORT, CAPACITY_MBPS, PACKET, corrected
 from perhop.studies.sampling import MBPS, mean_mbps
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.judging import Judgement
-    from perhop.studies.judges import Judge, Judges, Numbers, Side
 
 COUNTS = {2.0: 4, 1.0: 4, 0.5: 4, 0.2: 4, 0.1: 4, 0.0: 20}
 """Flows of each class by profile rate in Mbit/s; 0 is best effort."""
 
 OUT_SETS = ("200/600/0.01", "100/300/0.01", "30/90/0.01", "10/30/0.01", "5/15/0.01")
 """RI+O's OUT sets, loosest first."""
-
 TIGHTEST = OUT_SETS[-2:]
 STATED_SET = "347/694/0.05"
 """The IN+OUT set that the text names, which all RI+O rows have."""
@@ -77,16 +42,15 @@ PRINTED_BEST = "5/15/0.01"
 BUCKET = "40kB"
 """320 kbit, as the table's introduction says."""
 SECONDS = 100
-SIZE = 0.1
-"""A part of what is missing from which on a gain counts as significant, for the paper's word."""
-OTHER_SIZES = {"a twentieth": 0.05, "a fifth": 0.2}
+SIZES = {"": 0.1, "a twentieth": 0.05, "a fifth": 0.2}
+"""Parts of what is missing from which on a gain counts as significant, for the paper's word; "" decides."""
 
 NAMES = {rate: "best effort" if rate == 0 else f"{rate:g} Mbit/s" for rate in COUNTS}
 FLOWS = [rate for rate, count in COUNTS.items() for _ in range(count)]
 FAIR = dict(zip(FLOWS, targets(FLOWS, CAPACITY_MBPS), strict=True))
 """Fair share of each class, Mbit/s."""
 
-STATEMENT = THIS.item("table1")
+STATEMENT = common.THIS.item("table1")
 
 
 def ri_plus_o(out: str) -> Factors:
@@ -99,17 +63,13 @@ def class_name(rate: float) -> str:
     return BEST_EFFORT if rate == 0 else f"profile-{rate:g}"
 
 
-def network(
-    aqm: str, total: str, out: str | None = None, transport: Mapping[str, Any] = MappingProxyType({})
-) -> Mapping[str, Any]:
-    """The table's forty flows through one queue; `transport` changes the senders."""
+def network(aqm: str, total: str, out: str | None = None) -> Mapping[str, Any]:
+    """The table's forty flows through one queue."""
     queue = {"aqm": aqm, "limit": "868p", "in": "390/694/0.02", "total": total, "mean-packet": f"{PACKET}B"}
     if out is not None:
         queue["out"] = out
-    entries = [flows(class_name(rate), n, rate, burst=BUCKET) for rate, n in COUNTS.items()]
-    for entry in entries:
-        entry["transport"] = {**entry["transport"], **transport}
-    return scenario("Kim et al., Table 1", queue, entries)
+    entries = [common.flows(class_name(rate), n, rate, burst=BUCKET) for rate, n in COUNTS.items()]
+    return common.scenario("Kim et al., Table 1", queue, entries)
 
 
 def build(cell: Factors) -> Mapping[str, Any]:
@@ -120,14 +80,10 @@ def build(cell: Factors) -> Mapping[str, Any]:
 
 
 def row_measures(rates: Mapping[float, float]) -> Iterator[tuple[str, str, float]]:
-    """What follows from a row of class means: the sum over all flows, the error against the fair share."""
-    weighted = [rates[rate] * count for rate, count in COUNTS.items()]
-    yield "total_throughput", MBPS, sum(weighted)
-    yield (
-        "rmse",
-        MBPS,
-        rmse(list(rates.values()), [FAIR[rate] for rate in rates], [COUNTS[rate] for rate in rates]),
-    )
+    """Measures that follow from a row of class means: the sum over all flows, the error."""
+    counts, fair = [COUNTS[rate] for rate in rates], [FAIR[rate] for rate in rates]
+    yield "total_throughput", MBPS, sum(rates[rate] * count for rate, count in COUNTS.items())
+    yield "rmse", MBPS, rmse(list(rates.values()), fair, counts)
 
 
 def colored(cell: Factors, run: Run, name: str) -> Iterator[Sample]:
@@ -164,18 +120,14 @@ def published() -> list[Published]:
     """The printed rates, and the sums and errors that follow from them."""
     values = list(STATEMENT.values)
     for cell in CELLS:
-        if cell == STATED:
-            continue
-        rates = {
-            float(v.factors["profile_mbps"]): v.value
-            for v in STATEMENT.values
-            if cell.items() <= v.factors.items()
-        }
-        wrong = any(value.misprint for value in STATEMENT.values if cell.items() <= value.factors.items())
-        values.extend(
-            Published(cell, metric, value, derived=True, misprint=wrong)
-            for metric, _, value in row_measures(rates)
-        )
+        printed = [value for value in STATEMENT.values if cell.items() <= value.factors.items()]
+        if printed:
+            rates = {float(value.factors["profile_mbps"]): value.value for value in printed}
+            wrong = any(value.misprint for value in printed)
+            values.extend(
+                Published(cell, metric, value, derived=True, misprint=wrong)
+                for metric, _, value in row_measures(rates)
+            )
     return values
 
 
@@ -198,28 +150,38 @@ ROWS = Axis("out", "OUT set", LABELS)
 CLASSES = Axis("profile_mbps", "Profile, Mbit/s", {**{r: f"{r:g}" for r in COUNTS if r}, 0.0: "BE"})
 
 
-def throughputs(cell: Factors, rates: Iterable[float], metric: str = "throughput") -> Numbers:
+def rates(cell: Factors, classes: Iterable[float], metric: str = "throughput") -> judges.Numbers:
     """A measure of several classes in one row."""
-    return levels(metric, {NAMES[rate]: by_class(cell, rate) for rate in rates})
+    return levels(metric, {NAMES[rate]: by_class(cell, rate) for rate in classes})
 
 
-def both(numbers: Callable[[Factors], Numbers], one: str = "{name}: {all}") -> Numbers:
+def both(numbers: Callable[[Factors], judges.Numbers]) -> judges.Numbers:
     """Numbers under either set of RIO."""
-    return grouped({name: numbers(cell) for name, cell in RIOS.items()}, one)
+    return judges.grouped({name: numbers(cell) for name, cell in RIOS.items()})
 
 
-def large_fail(rates: Sequence[float] = (2.0,)) -> Judge:
-    """Judge whether under RIO, with either set, the larger profiles are missed."""
-    places = {(rate, name): by_class(cell, rate) for name, cell in RIOS.items() for rate in rates}
-    named = {f"{NAMES[rate]}, {name}": key for (rate, name), key in places.items()}
-    return (
-        levels("throughput", places)
-        .all(below, lambda name: name[0])
-        .said("Mbit/s, {rates}.", rates=levels("throughput", named).reads("{name}: {value}", "; "))
-    )
+def of_rios(rate: float) -> dict[str, Factors]:
+    """The factors of a class under either set of RIO."""
+    return {name: by_class(cell, rate) for name, cell in RIOS.items()}
 
 
-def against_due(above_due: Side, due: Mapping[float, float], missed: Sequence[float] = ()) -> Judge:
+def between(first: float, second: float) -> judges.Pairs:
+    """Two classes under either set of RIO."""
+    return {name: (by_class(cell, first), by_class(cell, second)) for name, cell in RIOS.items()}
+
+
+def _large_fail(classes: Sequence[float]) -> Judge:
+    places = {
+        (NAMES[rate], name, rate): place
+        for name in RIOS
+        for rate in classes
+        for place in [of_rios(rate)[name]]
+    }
+    found = levels("throughput", places).reads("{name[0]}, {name[1]}: {value}", "; ")
+    return found.all(below, lambda name: name[2]).said("Mbit/s, {}.")
+
+
+def _against_due(above_due: judges.Side, due: Mapping[float, float], missed: Sequence[float] = ()) -> Judge:
     """Judge whether under RIO classes get what they are due, and others miss it."""
     statements = {
         (name, rate): level("throughput", by_class(cell, rate)).all(
@@ -228,93 +190,58 @@ def against_due(above_due: Side, due: Mapping[float, float], missed: Sequence[fl
         for name, cell in RIOS.items()
         for rate, wanted in due.items()
     }
-    return of_statements(statements).said(
-        "{rates} (Mbit/s).", rates=both(lambda cell: throughputs(cell, due))
+    return judges.of_statements(statements).said(
+        "{rates} (Mbit/s).", rates=both(lambda cell: rates(cell, due))
     )
 
 
-def in_below_profile() -> Judge:
-    """Judge whether under RIO the 2.0 class sends less IN traffic than its profile allows."""
-    found = levels("in_throughput", {name: by_class(cell, 2.0) for name, cell in RIOS.items()})
-    return found.reads("{name}: {value}", "; ").all(below, 2.0).said("IN of a 2 Mbit/s flow, Mbit/s, {}.")
-
-
-def in_unfair() -> Judge:
+def _in_unfair() -> Judge:
     """Judge whether under RIO the 2.0 class gets a smaller part of its profile as IN than the 0.1 class."""
-    large, small = (
-        {name: ("in_throughput", by_class(cell, rate)) for name, cell in RIOS.items()} for rate in (2.0, 0.1)
+    parts = of_runs(
+        {name: (lambda own: own / 2.0, ("in_throughput", of)) for name, of in of_rios(2.0).items()}
     )
-    parts = {f"large_{n}": of_runs({"": (lambda own: own / 2.0, large[name])}) for n, name in enumerate(RIOS)}
-    apart = of_runs({name: (lambda a, b: a / 0.1 - b / 2.0, small[name], large[name]) for name in RIOS})
-    text = "; ".join(
-        f"{name}: {{large_{n}}} of a 2 Mbit/s profile, 0.1 Mbit/s − 2 Mbit/s {{apart_{n}:+}}"
-        for n, name in enumerate(RIOS)
-    )
-    return apart.all(above).said(
-        f"IN as a part of the profile, {text}.",
-        **{key: one.reads("{value}") for key, one in parts.items()},
-        **{f"apart_{n}": apart.only(name).reads("{value}") for n, name in enumerate(RIOS)},
-    )
+    found = of_pairs(
+        lambda small, large: small / 0.1 - large / 2.0, "in_throughput", between(0.1, 2.0)
+    ).reads("{name}: {part} of a 2 Mbit/s profile, 0.1 Mbit/s − 2 Mbit/s {value:+}", "; ", part=parts)
+    return found.all(above).said("IN as a part of the profile, {}.")
 
 
 def in_part(cell: Factors, rate: float) -> tuple[tuple[str, Factors], tuple[str, Factors]]:
-    """What makes IN traffic as a part of what a class's flow gets past the queue."""
+    """The IN and the OUT traffic of a class's flow past the queue, as arguments of `of_runs`."""
     key = by_class(cell, rate)
     return ("in_throughput", key), ("out_throughput", key)
 
 
-def composition() -> Judge:
-    """Judge whether under RIO the larger a profile, the larger is the part of IN in its flow's traffic."""
+def _composition() -> Judge:
+    """Judge whether under RIO the part of IN in a flow's traffic grows with its profile."""
     profiles = [rate for rate in COUNTS if rate]
     steps = {
         (name, a): (lambda i, o, j, p: i / (i + o) - j / (j + p), *in_part(cell, a), *in_part(cell, b))
         for name, cell in RIOS.items()
         for a, b in itertools.pairwise(profiles)
     }
-    return (
-        of_runs(steps)
-        .all(above)
-        .said(
-            "IN as a part of a flow's traffic past the queue, {parts}.",
-            parts=both(
-                lambda cell: of_runs(
-                    {
-                        NAMES[rate]: (lambda own, out: own / (own + out), *in_part(cell, rate))
-                        for rate in profiles
-                    }
-                )
-            ),
-        )
-    )
+
+    def parts(cell: Factors) -> judges.Numbers:
+        return of_runs({NAMES[r]: (lambda own, out: own / (own + out), *in_part(cell, r)) for r in profiles})
+
+    found = of_runs(steps).all(above)
+    return found.said("IN as a part of a flow's traffic past the queue, {parts}.", parts=both(parts))
 
 
-def out_loss(than: float) -> Judge:
+def _out_loss(than: float) -> Judge:
     """Judge whether under RIO a larger part of the 2.0 class's OUT packets is dropped than of another's."""
-    pairs = {name: (by_class(cell, 2.0), by_class(cell, than)) for name, cell in RIOS.items()}
-    one = "{name}: {first} against {second}, difference {value} %"
-    found = differences("out_loss", pairs)
-
-    def listed(evidence: Evidence) -> str:
-        return "; ".join(
-            one.format(
-                name=name,
-                first=percent(evidence.mean("out_loss", pairs[name][0])),
-                second=percent(evidence.mean("out_loss", pairs[name][1])),
-                value=scaled(e, 100).text(sign=True),
-            )
-            for name, e in found(evidence).items()
-        )
-
+    found = differences("out_loss", between(2.0, than))
+    mine, other = (levels("out_loss", of_rios(rate)).scaled(_percent) for rate in (2.0, than))
+    listed = found.scaled(_percent).reads(
+        "{name}: {mine:.2f} % against {other:.2f} %, difference {value:+} %", "; ", mine=mine, other=other
+    )
     return found.all(above).said(
         f"OUT packets dropped, 2 Mbit/s against {NAMES[than]}, {{listed}}.", listed=listed
     )
 
 
-def out_unfair() -> Judge:
-    """Judge whether under RIO a 2.0 flow gets less OUT traffic through than a best-effort flow."""
-    pairs = {name: (by_class(cell, 2.0), by_class(cell, 0.0)) for name, cell in RIOS.items()}
-    found = differences("out_throughput", pairs).reads("{name}: {first} against {second}", "; ")
-    return found.all(below).said("OUT of a 2 Mbit/s flow against that of a best-effort flow, Mbit/s, {}.")
+def _percent(fraction: float) -> float:
+    return 100 * fraction
 
 
 def best_out(evidence: Evidence) -> str:
@@ -322,15 +249,10 @@ def best_out(evidence: Evidence) -> str:
     return min(OUT_SETS, key=lambda out: evidence.mean("rmse", ri_plus_o(out)))
 
 
-def by_out_set(metric: str, base: Factors, rate: float | None = None, *, factor: float = 1.0) -> Numbers:
-    """RI+O with each OUT set less a RIO, with intervals for five comparisons.
-
-    Args:
-        metric: Of a class, or of the row.
-        base: The row of RIO.
-        rate: The class, if it is of one.
-        factor: Of RIO's number.
-    """
+def by_out_set(
+    metric: str, base: Factors, rate: float | None = None, *, factor: float = 1.0
+) -> judges.Numbers:
+    """RI+O with each OUT set less `factor` of a RIO, of a class or the row; intervals for all five."""
     pairs: dict[str, tuple[Factors, Factors]] = {out: (ri_plus_o(out), base) for out in OUT_SETS}
     if rate is not None:
         pairs = {out: (by_class(ours, rate), by_class(rio, rate)) for out, (ours, rio) in pairs.items()}
@@ -338,12 +260,7 @@ def by_out_set(metric: str, base: Factors, rate: float | None = None, *, factor:
 
 
 def contributes(base: Factors, size: float = 0.0) -> Judge:
-    """Judge whether some OUT set gives the 2.0 class more than a RIO, with intervals for five comparisons.
-
-    Args:
-        base: The row of RIO.
-        size: The part of what the class is short of its fair share under RIO that the gain must exceed.
-    """
+    """Judge whether some OUT set gives the 2.0 class more than a part of what it lacks under a RIO."""
     rio = level("throughput", by_class(base, 2.0))
     margins = by_out_set("throughput", base, 2.0, factor=1 - size)
     short = rio.scaled(lambda rate: FAIR[2.0] - rate)
@@ -358,68 +275,48 @@ def contributes(base: Factors, size: float = 0.0) -> Judge:
     )
 
 
-def alleviates(evidence: Evidence, out: str | None, base: Factors, size: float = SIZE) -> Judgement:
-    """Judge whether RI+O's error against the fair share is smaller than a RIO's by more than this part of it.
+def alleviates(out: str | None, base: Factors, size: float = SIZES[""]) -> Judge:
+    """Judge whether with an OUT set, or the best, the error is smaller than a RIO's by that part of it."""
 
-    Args:
-        evidence: What was measured.
-        out: RI+O's OUT set; None for the one of the smallest error.
-        base: The row of RIO.
-        size: The part of RIO's error.
-    """
-    out = out or best_out(evidence)
-    found = evidence.difference("rmse", ri_plus_o(out), base, factor=1 - size)
-    rio = evidence.estimate("rmse", base)
-    change = evidence.difference("rmse", ri_plus_o(out), base)
-    return judge(
-        below(found),
-        f"Error against the fair share, Mbit/s, {LABELS[str(base['out'])]} {rio.text()}; RI+O {out} "
-        f"{change.text(sign=True)}, {change.mean / rio.mean * 100:+.0f} %.".replace("-", "−"),
-    )
+    def judged(evidence: Evidence) -> Judgement:
+        chosen = out or best_out(evidence)
+        rio, change = level("rmse", base), difference("rmse", ri_plus_o(chosen), base)
+        found = difference("rmse", ri_plus_o(chosen), base, factor=1 - size).all(below)
+        return found.said(
+            f"Error against the fair share, Mbit/s, {LABELS[str(base['out'])]} {{rio}}; RI+O {chosen} "
+            "{change:+}, {part:+.0f} %.",
+            rio=rio,
+            change=change,
+            part=change.relative(rio).scaled(_percent),
+        )(evidence)
+
+    return judged
 
 
-def alleviates_some(base: Factors, size: float = SIZE) -> Judge:
+def _alleviates_some(base: Factors, size: float) -> Judge:
     """Judge whether with some OUT set the error falls by more than this part of a RIO's."""
-    changes = by_out_set("rmse", base)
-
-    def listed(evidence: Evidence) -> str:
-        rio = evidence.mean("rmse", base)
-        return "; ".join(
-            f"{out} {e.text(sign=True)} ({e.mean / rio * 100:+.0f} %)".replace("(-", "(−")
-            for out, e in changes(evidence).items()
-        )
-
-    return (
-        by_out_set("rmse", base, factor=1 - size)
-        .any(below)
-        .said(
-            f"Error against the fair share, Mbit/s, {LABELS[str(base['out'])]} {{rio}}; with the OUT set "
-            "{listed} (intervals for five comparisons).",
-            rio=level("rmse", base),
-            listed=listed,
-        )
+    changes, rios = by_out_set("rmse", base), levels("rmse", dict.fromkeys(OUT_SETS, base))
+    parts = changes.relative(rios).scaled(_percent)
+    found = by_out_set("rmse", base, factor=1 - size).any(below)
+    return found.said(
+        f"Error against the fair share, Mbit/s, {LABELS[str(base['out'])]} {{rio}}; with the OUT set "
+        "{changes} (intervals for five comparisons).",
+        rio=level("rmse", base),
+        changes=changes.reads("{name} {value:+} ({part:+.0f} %)", "; ", part=parts),
     )
 
 
-def both_rios(size: float = 0.0) -> Judges:
+def both_rios(size: float = 0.0) -> judges.Judges:
     """The judges of whether an OUT set gives the 2.0 class more than each row of RIO; see `contributes`."""
     return {name: contributes(base, size) for name, base in READINGS.items()}
 
 
-def skews(size: float) -> Judges:
+def skews(size: float) -> judges.Judges:
     """Judges of the error's fall by this part, best row against best row and with the text's IN+OUT set."""
     return {
-        "the best row against the best row": lambda evidence: alleviates(evidence, None, RIO, size),
-        "the text's IN+OUT set in both": alleviates_some(STATED, size),
+        "the best row against the best row": alleviates(None, RIO, size),
+        "the text's IN+OUT set in both": _alleviates_some(STATED, size),
     }
-
-
-def nobody_reaches() -> Judge:
-    """Judge whether the 2.0 class stays below its profile in every row."""
-    found = levels("throughput", {LABELS[str(cell["out"])]: by_class(cell, 2.0) for cell in CELLS})
-    return found.all(below, 2.0).said(
-        "The highest is {highest} Mbit/s.", highest=found.highest().reads("{name} with {value}")
-    )
 
 
 def trend(rate: float, sign: int) -> Judge:
@@ -432,7 +329,7 @@ def trend(rate: float, sign: int) -> Judge:
     def against(evidence: Evidence) -> int:
         return sum(backward(step).holds is True for step in steps(evidence).values())
 
-    none = stated(lambda evidence: fact(holds=not against(evidence)))
+    none = judges.stated(lambda evidence: fact(holds=not against(evidence)))
     return (whole.all(onward) & none).said(
         f"{NAMES[rate]}, loosest to tightest set: {{means:.3f}} Mbit/s; last − first {{:+}}, {{steps}} "
         "against it beyond their intervals.",
@@ -443,22 +340,22 @@ def trend(rate: float, sign: int) -> Judge:
 
 def best_improves(evidence: Evidence, out: str | None = None) -> Judgement:
     """Judge the best rows: more for the 2.0 and 1.0 classes, less for best effort, a smaller error."""
-    out = out or best_out(evidence)
-    cell = ri_plus_o(out)
+    chosen = out or best_out(evidence)
+    cell = ri_plus_o(chosen)
     gains = {r: evidence.difference("throughput", by_class(cell, r), by_class(RIO, r)) for r in COUNTS}
     error = evidence.difference("rmse", cell, RIO)
     text = ", ".join(f"{NAMES[rate]} {e.text(sign=True)}" for rate, e in gains.items())
     return judge(
         all_of(above(gains[2.0]), above(gains[1.0]), below(gains[0.0]), below(error)),
-        f"RI+O {out} − Best RIO, Mbit/s: {text}; error {error.text(sign=True)}.",
+        f"RI+O {chosen} − Best RIO, Mbit/s: {text}; error {error.text(sign=True)}.",
     )
 
 
-def not_every_row_improves() -> Judge:
-    """Judge whether not every OUT set beats the best RIO for the 2.0 class."""
+def _not_every_row() -> Judge:
+    """Judge whether some OUT set does not beat the best RIO for the 2.0 class."""
     pairs = {out: (by_class(ri_plus_o(out), 2.0), by_class(RIO, 2.0)) for out in OUT_SETS}
     found = differences("throughput", pairs).reads("{name}: {value}", "; ")
-    every = of_statements({"": found.all(above)}, opposite)
+    every = judges.of_statements({"": found.all(above)}, opposite)
     return every.said("RI+O − Best RIO for the 2 Mbit/s class, Mbit/s: {gains:+}.", gains=found)
 
 
@@ -476,76 +373,68 @@ def subscribed(_: Evidence) -> Judgement:
     return judge(fact(holds=abs(share - 0.76) < 5e-4), f"{share * CAPACITY_MBPS:g} of 20 Mbit/s.")
 
 
-def percent(fraction: float) -> str:
-    """Return a percentage as text."""
-    return f"{fraction * 100:.2f} %"
+IN_RATES = levels("in_throughput", of_rios(2.0)).reads("{name}: {value}", "; ")
+OUT_RATES = differences("out_throughput", between(2.0, 0.0)).reads("{name}: {first} against {second}", "; ")
+LARGEST = levels("throughput", {LABELS[str(cell["out"])]: by_class(cell, 2.0) for cell in CELLS})
+REFERENCES = (
+    Reference("profile", "profile_mbps", {rate: rate for rate in COUNTS if rate}),
+    Reference("fair share", "profile_mbps", FAIR),
+)
 
-
-TABLE1 = THIS.study(
+TABLE1 = common.THIS.study(
     "table1",
     title="RIO against RI+O at 76 % subscription",
-    source=f"{PAPER}, Table 1",
+    source=f"{common.PAPER}, Table 1",
     summary="five profile rates and best effort on 20 Mbit/s, seven queue settings",
     cells=CELLS,
     scenario=build,
     samples=samples,
     published=published(),
     judges={
-        "large-profiles-fail": {
-            "": large_fail(),
-            "1 Mbit/s, too": large_fail((2.0, 1.0)),
-        },
-        "small-reach-large-do-not": against_due(
+        "large-profiles-fail": variants(_large_fail, {"": (2.0,), "1 Mbit/s, too": (2.0, 1.0)}),
+        "small-reach-large-do-not": _against_due(
             at_least, {rate: rate for rate in (2.0, 0.5, 0.2, 0.1)}, missed=(2.0,)
         ),
-        "small-profiles-exceed": against_due(above, {0.5: 0.5, 0.2: 0.2, 0.1: 0.1, 0.0: FAIR[0.0]}),
-        "cannot-guarantee": nobody_reaches(),
-        "composition-differs": composition(),
-        "out-loss-of-large": {
-            "than that of the smallest profile": out_loss(0.1),
-            "than that of flows without a profile": out_loss(0.0),
-        },
-        "out-throughput-unfair": out_unfair(),
-        "in-below-profile": in_below_profile(),
-        "in-unfair": in_unfair(),
+        "small-profiles-exceed": _against_due(above, {0.5: 0.5, 0.2: 0.2, 0.1: 0.1, 0.0: FAIR[0.0]}),
+        "cannot-guarantee": LARGEST.all(below, 2.0).said(
+            "The highest is {highest} Mbit/s.", highest=LARGEST.highest().reads("{name} with {value}")
+        ),
+        "composition-differs": _composition(),
+        "out-loss-of-large": variants(
+            _out_loss, {"than that of the smallest profile": 0.1, "than that of flows without a profile": 0.0}
+        ),
+        "out-throughput-unfair": OUT_RATES.all(below).said(
+            "OUT of a 2 Mbit/s flow against that of a best-effort flow, Mbit/s, {}."
+        ),
+        "in-below-profile": IN_RATES.all(below, 2.0).said("IN of a 2 Mbit/s flow, Mbit/s, {}."),
+        "in-unfair": _in_unfair(),
         "rio-contributes": both_rios(),
-        "significantly-contributes": {
-            **both_rios(SIZE),
-            **{name: readings_together(both_rios(size)) for name, size in OTHER_SIZES.items()},
-        },
+        "significantly-contributes": judges.readings_by_rule(both_rios, SIZES),
         "alleviates-skew": {
-            **skews(SIZE),
-            **{name: readings_together(skews(size)) for name, size in OTHER_SIZES.items()},
-            "the text's IN+OUT set, with the best row in print, 5/15": functools.partial(
-                alleviates, out=PRINTED_BEST, base=STATED
-            ),
-            "any fall, by the best OUT set, below RIO as the text sets it": functools.partial(
-                alleviates, out=None, base=STATED, size=0.0
-            ),
+            **judges.readings_by_rule(skews, SIZES),
+            "the text's IN+OUT set, with the best row in print, 5/15": alleviates(PRINTED_BEST, STATED),
+            "any fall, by the best OUT set, below RIO as the text sets it": alleviates(None, STATED, 0.0),
         },
         "always-improves-best": {
             "": best_improves,
-            "the best row in print, 5/15": functools.partial(best_improves, out=PRINTED_BEST),
+            "the best row in print, 5/15": partial(best_improves, out=PRINTED_BEST),
         },
         "subscription": subscribed,
         "fair-share": fair_share,
-        "not-every-row": not_every_row_improves(),
+        "not-every-row": _not_every_row(),
         "tighter-out-raises-2": trend(2.0, 1),
         "tighter-out-raises-1": trend(1.0, 1),
         "tighter-out-lowers-best-effort": trend(0.0, -1),
     },
-    tables=(
-        Table("Throughput of a flow, Mbit/s, by profile", {"throughput": ""}, ROWS, (CLASSES,)),
-        Table(
-            "IN traffic of a flow past the queue, Mbit/s, by profile", {"in_throughput": ""}, ROWS, (CLASSES,)
-        ),
-        Table(
-            "OUT traffic of a flow past the queue, Mbit/s, by profile",
-            {"out_throughput": ""},
+    tables=[
+        *tables(
             ROWS,
             (CLASSES,),
+            ("Throughput of a flow, Mbit/s, by profile", "throughput", 3),
+            ("IN traffic of a flow past the queue, Mbit/s, by profile", "in_throughput", 3),
+            ("OUT traffic of a flow past the queue, Mbit/s, by profile", "out_throughput", 3),
+            ("OUT packets dropped, fraction, by profile", "out_loss", 4),
         ),
-        Table("OUT packets dropped, fraction, by profile", {"out_loss": ""}, ROWS, (CLASSES,), digits=4),
         Table(
             "All 40 flows: sum and root-mean-square error against the fair share (Mbit/s), use of the link, "
             "and share of reserved flows that reach their profile",
@@ -557,7 +446,7 @@ TABLE1 = THIS.study(
             },
             ROWS,
         ),
-    ),
+    ],
     plots=(
         Plot(
             id="who-gets-what",
@@ -568,10 +457,7 @@ TABLE1 = THIS.study(
             series=Axis("out", "Queue", {**SHORT, "5/15/0.01": LABELS["5/15/0.01"]}),
             y_label="Mbit/s per flow",
             where={"out": ("none", "stated", "5/15/0.01")},
-            references=(
-                Reference("profile", "profile_mbps", {rate: rate for rate in COUNTS if rate}),
-                Reference("fair share", "profile_mbps", FAIR),
-            ),
+            references=REFERENCES,
         ),
         Plot(
             id="by-out-set",
@@ -582,10 +468,7 @@ TABLE1 = THIS.study(
             series=Axis("scheme", "Scheme", {"rio": "Best RIO", "stated-rio": "RIO", "rio-plus-out": "RI+O"}),
             y_label="Mbit/s per flow",
             facet=Axis("profile_mbps", "Class", NAMES),
-            references=(
-                Reference("profile", "profile_mbps", {rate: rate for rate in COUNTS if rate}),
-                Reference("fair share", "profile_mbps", FAIR),
-            ),
+            references=REFERENCES,
             from_zero=False,
         ),
     ),

@@ -1,52 +1,44 @@
-"""What the paper's settings share: one bottleneck, RIO's thresholds, five ways to keep a reservation."""
+"""The settings of the paper: one bottleneck, RIO's thresholds, five ways to keep a reservation."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perhop.measures.fairness import targets
-from perhop.show.declared import Axis
-from perhop.statistics.intervals import estimate
-from perhop.studies.judges import differences, levels
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors, Plot, Reference, Where
+from perhop.statistics.intervals import Estimate, estimate
+from perhop.studies.evidence import Evidence
+from perhop.studies.judges import Numbers, Pairs, differences, levels
 from perhop.studies.paper import Paper
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.intervals import Estimate
-    from perhop.studies.evidence import Evidence
-    from perhop.studies.judges import Numbers
 
 PAPER = 'Yeom and Reddy, "Realizing throughput guarantees in a differentiated services network"'
 THIS = Paper(__package__)
-"""What the paper says, and the studies of it."""
+"""The paper's numbers and claims, and the studies of it."""
 RUNS = 40
 DURATION_S = 30.0
 
-RIO = "rio"
-INVERSE = "inverse-rate"
-NO_OUT = "no-out"
-TWO_WINDOWS = "two-windows"
-THREE_DROP = "three-drop"
-ALL_SCHEMES = (RIO, INVERSE, NO_OUT, TWO_WINDOWS, THREE_DROP)
-"""In the order of the paper's Table 1."""
+RIO, INVERSE, NO_OUT = "rio", "inverse-rate", "no-out"
+TWO_WINDOWS, THREE_DROP = "two-windows", "three-drop"
 COMPARED = (RIO, INVERSE, THREE_DROP, TWO_WINDOWS)
 """Schemes that the paper compares from its section 4.1 on."""
 
 SCHEME_NAMES = {
     RIO: "RIO",
-    INVERSE: "inverse-rate",
+    INVERSE: INVERSE,
     NO_OUT: "No-OUT",
-    TWO_WINDOWS: "two-windows",
-    THREE_DROP: "three-drop",
+    TWO_WINDOWS: TWO_WINDOWS,
+    THREE_DROP: THREE_DROP,
 }
+ALL_SCHEMES = tuple(SCHEME_NAMES)
+"""The schemes in the order of the paper's Table 1."""
 SCHEMES = Axis("scheme", "Scheme", SCHEME_NAMES)
 
 PROFILES = (2.0, 1.0, 0.5, 0.1, 0.0)
@@ -54,10 +46,8 @@ PROFILES = (2.0, 1.0, 0.5, 0.1, 0.0)
 NAMES = {rate: "best effort" if rate == 0 else f"{rate:g} Mbit/s" for rate in PROFILES}
 CLASSES = Axis("profile_mbps", "Profile, Mbit/s", {**{r: f"{r:g}" for r in PROFILES if r}, 0.0: "BE"})
 
-BOTTLENECK_MS = 18.0
-ACCESS_MS = 1.0
 RTT_MS = 40.0
-"""2 * (18 + 1 + 1) ms."""
+"""2 · (18 + 1 + 1) ms, over the bottleneck and an access link at either end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +94,7 @@ class Setting:
     reading: str = "max-p"
     limit: int = 200
     feedback: str = "0s"
-    bottleneck_ms: float = BOTTLENECK_MS
+    bottleneck_ms: float = 18.0
     start: str = "0s..100ms"
 
     def as_seen_by(self, scheme: str, *, udp: bool = False) -> Setting:
@@ -153,18 +143,11 @@ class Setting:
         return {"marker": "tsw", **meter}
 
     def tcp(
-        self,
-        scheme: str,
-        name: str,
-        profile: float | str,
-        *,
-        count: int = 1,
-        rtt_ms: float = RTT_MS,
+        self, scheme: str, name: str, profile: float | str, *, count: int = 1, rtt_ms: float = RTT_MS
     ) -> dict[str, Any]:
         """Greedy TCP flows; `profile` is a rate in Mbit/s, 0 for best effort, or a shared profile's name."""
-        tcp = "two-windows" if scheme == TWO_WINDOWS else "reno"
         transport = {
-            "tcp": tcp,
+            "tcp": "two-windows" if scheme == TWO_WINDOWS else "reno",
             "packet": f"{self.packet}B",
             "window": f"{self.receiver_window}p",
             "tick": self.tick,
@@ -190,18 +173,17 @@ class Setting:
         more: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The dumbbell with these flows, for 30 s."""
+        link = {
+            "from": "edge",
+            "to": "core",
+            "rate": f"{capacity_mbps:g}Mbps",
+            "delay": f"{self.bottleneck_ms:g}ms",
+            "queue": self.queue(scheme),
+        }
         return {
             "title": title,
             "duration": f"{DURATION_S:g}s",
-            "links": {
-                "bottleneck": {
-                    "from": "edge",
-                    "to": "core",
-                    "rate": f"{capacity_mbps:g}Mbps",
-                    "delay": f"{self.bottleneck_ms:g}ms",
-                    "queue": self.queue(scheme),
-                }
-            },
+            "links": {"bottleneck": link},
             "flows": list(entries),
             **(more or {}),
         }
@@ -244,6 +226,26 @@ FAIRLY_CLOSE = 0.2
 """An error that counts as fairly close to the targets, as a share of their mean (1.2, 0.8 and 0.6 Mbit/s)."""
 
 
+def alike(settings: Mapping[str, Setting]) -> Callable[..., str]:
+    """A function of name, scheme and `udp`: the first setting with the same runs as the named one.
+
+    See `Setting.as_seen_by` for its arguments.
+    """
+
+    @cache
+    def named(scheme: str, *, udp: bool) -> Mapping[Setting, str]:
+        first: dict[Setting, str] = {}
+        for name, setting in settings.items():
+            first.setdefault(setting.as_seen_by(scheme, udp=udp), name)
+        return first
+
+    @cache
+    def representative(name: str, scheme: str, *, udp: bool = False) -> str:
+        return named(scheme, udp=udp)[settings[name].as_seen_by(scheme, udp=udp)]
+
+    return representative
+
+
 def sum_mbps(run: Run, *names: str) -> float:
     """Throughput of all flows of some entries together, Mbit/s."""
     return sum(float(np.sum(run.of_group(name, "throughput_bps"))) for name in names) / 1e6
@@ -270,9 +272,24 @@ def by_scheme(metric: str, keys: Mapping[str, Factors]) -> Numbers:
     return levels(metric, {SCHEME_NAMES[s]: key for s, key in keys.items()})
 
 
-def changes(pairs: Mapping[str, tuple[Factors, Factors]]) -> Numbers:
+def changes(pairs: Pairs) -> Numbers:
     """The difference of two rates under several schemes."""
     return differences("throughput", {SCHEME_NAMES[s]: pair for s, pair in pairs.items()})
+
+
+def bars(
+    name: str,
+    title: str,
+    x: Axis,
+    series: Axis,
+    reference: Reference,
+    *,
+    y_label: str = "Mbit/s per flow",
+    facet: Axis | None = None,
+    where: Where = MappingProxyType({}),
+) -> Plot:
+    """A plot of rates beside those that are due."""
+    return Plot(name, title, "bars", "throughput", x, series, y_label, facet, where, (reference,))
 
 
 def distance(
@@ -304,8 +321,3 @@ def distance(
         return estimate([whole])
     without = [statistic(np.delete(table, index, axis=0).mean(axis=0)) for index in range(runs)]
     return estimate([runs * whole - (runs - 1) * part for part in without])
-
-
-def signed(value: float, digits: int = 3) -> str:
-    """`+0.123` or `−0.123`."""
-    return f"{value:+.{digits}f}".replace("-", "−")

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from perhop.studies.assumptions import Place, map_of
-from perhop.studies.yeom import aggregates, rtt, ten_flows, udp
+from perhop.studies.study import Study
+from perhop.studies.yeom import aggregates, fig3, rtt, ten_flows, udp
 from perhop.studies.yeom.aggregates import FIG11, FIG12
 from perhop.studies.yeom.common import FIG12_WINDOW, PAPER, SETTING, THIS, Setting
-from perhop.studies.yeom.rtt_studies import TABLE2, TABLE3
-from perhop.studies.yeom.table1 import FIG3, TABLE1
+from perhop.studies.yeom.fig3 import FIG3
+from perhop.studies.yeom.rtt import TABLE2, TABLE3
+from perhop.studies.yeom.table1 import TABLE1
 from perhop.studies.yeom.udp import FIG9, FIG10
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from perhop.studies.study import Study
-
-RUNS = 10
 PRINTED = (TABLE1, FIG3, FIG9, FIG10, TABLE2, TABLE3, FIG11, FIG12)
 """The studies of what the paper prints."""
 
@@ -58,30 +55,26 @@ CHOICES: Mapping[str, Mapping[str, Setting]] = {
     "No-OUT's word to the sender": {"after 40 ms": replace(SETTING, feedback="40ms")},
     "Starts": {"in the first second": replace(SETTING, start="0s..1s")},
 }
-"""By assumption and value: the stated setting with that choice."""
+"""The stated setting with one choice changed, by assumption and value."""
 
 
 def studies(setting: Setting) -> Sequence[Study]:
-    """What the paper prints, under a setting; Figure 12 keeps its window unless the setting changes that."""
+    """The printed items under a setting; Figure 12 keeps its window unless the setting changes that."""
     window = FIG12_WINDOW if setting.receiver_window == SETTING.receiver_window else setting.receiver_window
     in_time = replace(setting, receiver_window=window)
+
+    def here(study: Study, build: Callable[..., Mapping[str, Any]], own: Setting = setting) -> Study:
+        return replace(study, scenario=partial(build, setting=own))
+
     return [
-        replace(
-            TABLE1,
-            scenario=partial(ten_flows.build, setting=setting),
-            samples=partial(ten_flows.samples, packet=setting.packet),
-        ),
-        replace(
-            FIG3,
-            scenario=partial(ten_flows.build, setting=setting),
-            samples=partial(ten_flows.fig3_samples, packet=setting.packet),
-        ),
-        replace(FIG9, scenario=partial(udp.fig9_build, setting=setting)),
-        replace(FIG10, scenario=partial(udp.fig10_build, setting=setting)),
-        replace(TABLE2, scenario=partial(rtt.build, setting=setting)),
-        replace(TABLE3, scenario=partial(rtt.build, setting=setting)),
-        replace(FIG11, scenario=partial(aggregates.fig11_build, setting=setting)),
-        replace(FIG12, scenario=partial(aggregates.fig12_build, setting=in_time)),
+        replace(here(TABLE1, ten_flows.build), samples=partial(ten_flows.samples, packet=setting.packet)),
+        replace(here(FIG3, ten_flows.build), samples=partial(fig3.samples, packet=setting.packet)),
+        here(FIG9, udp.fig9_build),
+        here(FIG10, udp.fig10_build),
+        here(TABLE2, rtt.build),
+        here(TABLE3, rtt.build),
+        here(FIG11, aggregates.fig11_build),
+        here(FIG12, aggregates.fig12_build, in_time),
     ]
 
 
@@ -96,5 +89,5 @@ MAP = map_of(
         for value, setting in values.items()
     ],
     statement=THIS.item("map"),
-    runs=RUNS,
+    runs=10,
 )

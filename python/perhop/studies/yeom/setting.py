@@ -8,44 +8,22 @@ smaller UDP packets.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from perhop.measures.fairness import rmse
-from perhop.show.declared import Axis, Row, Table
-from perhop.statistics.judging import Judgement, above, all_of, at_most, below, fact, judge
-from perhop.studies.evidence import Published, Sample
-from perhop.studies.judges import failing
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors, Row, Table
+from perhop.statistics.intervals import Estimate
+from perhop.statistics.judging import above, at_most, below, fact
+from perhop.studies.evidence import Evidence, Published, Sample
+from perhop.studies.judges import Judge, Numbers, difference, levels, made, stated
 from perhop.studies.sampling import MBPS
-from perhop.studies.yeom import rtt, ten_flows, udp
-from perhop.studies.yeom.common import (
-    ALL_SCHEMES,
-    COMPARED,
-    LIMIT,
-    PAPER,
-    RIO,
-    RTT_MS,
-    SCHEME_NAMES,
-    SCHEMES,
-    SETTING,
-    THIS,
-    THREE_DROP,
-    TWO_WINDOWS,
-    Setting,
-    cell,
-    distance,
-)
+from perhop.studies.yeom import common, rtt, ten_flows, udp
+from perhop.studies.yeom.common import ALL_SCHEMES, COMPARED, LIMIT, RIO, SCHEME_NAMES, SETTING, Setting
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.intervals import Estimate
-    from perhop.studies.evidence import Evidence
-
-RUNS = 12
 SHARED = ("probabilistic", "1s")
 """Rule and window of the two-windows marker where it is as all others."""
 WINDOWS = (20, 22, 23, 24, 28, 1000)
@@ -66,7 +44,7 @@ SEARCHED: Mapping[str, Setting] = {
     for rule, sender_window in (SHARED, *(("four-thirds", width) for width in SENDER_WINDOWS))
     for window in WINDOWS
 }
-IN_USE = _name(SETTING.receiver_window, SETTING.tick, SETTING.sender_rule, SETTING.sender_window)
+IN_USE = next(name for name, setting in SEARCHED.items() if setting == SETTING)
 SPLITS = {
     "threshold": "OUT-OUT above r",
     "four-thirds": "OUT-OUT above 4/3 r",
@@ -100,46 +78,47 @@ class Item:
     Attributes:
         name: How the tables name it.
         cells: What to simulate for it.
-        network: The scenario of a cell under a setting.
+        build: The scenario of a cell under a setting.
         samples: The samples that its own study takes of a run.
         values: The printed rates.
     """
 
     name: str
     cells: Sequence[Factors]
-    network: Callable[[Setting, Factors], Mapping[str, Any]]
+    build: Callable[[Factors, Setting], Mapping[str, Any]]
     samples: Callable[[Factors, Run], Iterator[Sample]]
     values: Sequence[Published]
 
 
-def _rates(values: Sequence[Published], where: Factors) -> Sequence[Published]:
+def _rates(item: str, where: Factors) -> Sequence[Published]:
+    values = common.THIS.item(item).values
     return [v for v in values if v.metric == "throughput" and where.items() <= v.factors.items()]
 
 
 ITEMS: Mapping[str, Item] = {
     "table1": Item(
         "Table 1",
-        [cell(scheme, percent) for percent in ten_flows.CAPACITY for scheme in ALL_SCHEMES],
-        lambda setting, of: ten_flows.network(setting, str(of["scheme"]), int(of["subscription_percent"])),
+        [common.cell(scheme, percent) for percent in ten_flows.CAPACITY for scheme in ALL_SCHEMES],
+        ten_flows.build,
         ten_flows.samples,
-        _rates(THIS.item("table1").values, {}),
+        _rates("table1", {}),
     ),
     **{
         f"table2-{percent}": Item(
             f"Table 2, {percent} %",
-            [cell(scheme, percent) for scheme in COMPARED],
-            lambda setting, of: rtt.network(setting, str(of["scheme"]), int(of["subscription_percent"])),
+            [common.cell(scheme, percent) for scheme in COMPARED],
+            rtt.build,
             rtt.table2_samples,
-            _rates(THIS.item("table2").values, {"subscription_percent": percent}),
+            _rates("table2", {"subscription_percent": percent}),
         )
         for percent in rtt.CAPACITY
     },
     "fig10": Item(
         "Figure 10",
         [{"scheme": scheme, "udp_profile_mbps": udp.PROFILE} for scheme in COMPARED],
-        lambda setting, of: udp.fig10_network(setting, str(of["scheme"])),
+        udp.fig10_build,
         udp.fig10_samples,
-        _rates(THIS.item("fig10").values, {}),
+        _rates("fig10", {}),
     ),
 }
 ALL = "all"
@@ -149,20 +128,12 @@ INVERSE_AT_40_MS = 4.58
 """Mbit/s: Table 2's largest rate at 40 ms; it takes 23 packets of 1000 bytes in a round trip."""
 
 
-@cache
+_first = common.alike(CANDIDATES)
+
+
 def representative(name: str, item: str, scheme: str) -> str:
     """The first setting whose runs of an item's scheme are the same as under the named one."""
-    has_udp = item == "fig10"
-    return _first(scheme, has_udp)[CANDIDATES[name].as_seen_by(scheme, udp=has_udp)]
-
-
-@cache
-def _first(scheme: str, has_udp: bool) -> Mapping[Setting, str]:
-    """The first setting of all that a scheme cannot tell apart."""
-    named: dict[Setting, str] = {}
-    for name, setting in CANDIDATES.items():
-        named.setdefault(setting.as_seen_by(scheme, udp=has_udp), name)
-    return named
+    return _first(name, scheme, udp=item == "fig10")
 
 
 CELLS: Sequence[dict[str, Any]] = [
@@ -179,11 +150,6 @@ def measured(setting: str, item: str, factors: Factors) -> dict[str, Any]:
     return {"setting": representative(setting, item, str(factors["scheme"])), "item": item, **factors}
 
 
-def rate(evidence: Evidence, setting: str, item: str, factors: Factors) -> float:
-    """A measured rate, Mbit/s."""
-    return evidence.mean("throughput", measured(setting, item, factors))
-
-
 def _own(factors: Factors) -> dict[str, Any]:
     """The factors without those that this study adds."""
     return {name: value for name, value in factors.items() if name not in ("setting", "item")}
@@ -191,23 +157,23 @@ def _own(factors: Factors) -> dict[str, Any]:
 
 def build(factors: Factors) -> Mapping[str, Any]:
     """The item's own scenario under the setting."""
-    return ITEMS[str(factors["item"])].network(CANDIDATES[str(factors["setting"])], _own(factors))
+    return ITEMS[str(factors["item"])].build(_own(factors), CANDIDATES[str(factors["setting"])])
 
 
 def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     """The rates that the paper prints, too."""
     item = ITEMS[str(factors["item"])]
     printed = [value.factors for value in item.values]
+    where = {name: factors[name] for name in ("setting", "item")}
     for sample in item.samples(_own(factors), run):
         if sample.metric == "throughput" and sample.factors in printed:
-            named = {"setting": factors["setting"], "item": factors["item"], **sample.factors}
-            yield replace(sample, factors=named)
+            yield replace(sample, factors={**where, **sample.factors})
 
 
 def published() -> list[Published]:
     """The printed rates, once for each setting."""
     return [
-        Published({"setting": setting, "item": item, **value.factors}, value.metric, value.value)
+        replace(value, factors={"setting": setting, "item": item, **value.factors})
         for setting in CANDIDATES
         for item in ITEMS
         for value in ITEMS[item].values
@@ -215,26 +181,41 @@ def published() -> list[Published]:
     ]
 
 
-def gap(evidence: Evidence, setting: str, item: str = ALL, scheme: str | None = None) -> float:
-    """Root-mean-square difference between printed and measured rates, each of them counting alike, Mbit/s."""
-    pairs = [
-        (rate(evidence, setting, name, value.factors), value.value)
+def _values(item: str, scheme: str | None) -> list[tuple[str, Published]]:
+    """The printed rates of an item, or of all, under a scheme, or under all, each with its own item."""
+    return [
+        (name, value)
         for name in (ITEMS if item == ALL else (item,))
         for value in ITEMS[name].values
         if scheme in (None, value.factors["scheme"])
     ]
-    return rmse([mean for mean, _ in pairs], [printed for _, printed in pairs])
 
 
-def udp_mbps(evidence: Evidence, setting: str, scheme: str) -> float:
-    """What Figure 10's source gets, Mbit/s."""
-    return rate(evidence, setting, "fig10", udp.of(scheme))
+def gap(evidence: Evidence, setting: str, item: str = ALL, scheme: str | None = None) -> float:
+    """Root-mean-square difference between printed and measured rates, each of them counting alike, Mbit/s."""
+    values = _values(item, scheme)
+    means = [evidence.mean("throughput", measured(setting, name, value.factors)) for name, value in values]
+    return rmse(means, [value.value for _, value in values])
+
+
+def gap_estimate(
+    evidence: Evidence, setting: str, item: str, scheme: str | None = None, less: str | None = None
+) -> Estimate:
+    """The distance with an interval; `less` names a setting whose distance is subtracted."""
+    values = _values(item, scheme)
+    others = [measured(less, name, value.factors) for name, value in values] if less else []
+    return common.distance(evidence, [(measured(setting, n, v.factors), v.value) for n, v in values], others)
+
+
+def of_source(setting: str, scheme: str) -> Factors:
+    """The factors of what Figure 10's source gets."""
+    return measured(setting, "fig10", udp.of(scheme))
 
 
 def out_of_reach(setting: Setting) -> int:
     """Return how many printed rates a receiver window for each round trip of propagation does not allow."""
     return sum(
-        value.value > setting.ceiling_mbps(float(value.factors.get("rtt_ms", RTT_MS)))
+        value.value > setting.ceiling_mbps(float(value.factors.get("rtt_ms", common.RTT_MS)))
         for name, item in ITEMS.items()
         for value in item.values
         if name != "fig10"  # its rates are those of a source without a window
@@ -247,110 +228,88 @@ def gaps(evidence: Evidence) -> Iterator[Row]:
         own: Factors = {"setting": name}
         for item in (ALL, *ITEMS):
             found = gap(evidence, name, item)
-            factors: Factors = {**own, "item": item}
-            yield Row(factors, "difference_to_published", MBPS, None, found, None, evidence.runs)
+            yield evidence.row({**own, "item": item}, "difference_to_published", MBPS, found)
         for scheme in ALL_SCHEMES:
             found = gap(evidence, name, "table1", scheme)
-            factors = {**own, "scheme": scheme}
-            yield Row(factors, "table1_difference", MBPS, None, found, None, evidence.runs)
+            yield evidence.row({**own, "scheme": scheme}, "table1_difference", MBPS, found)
         for scheme in COMPARED:
-            value = udp_mbps(evidence, name, scheme)
-            yield Row({**own, "scheme": scheme}, "udp_rate", MBPS, None, value, None, evidence.runs)
-        yield Row(own, "out_of_reach", "rates", None, out_of_reach(setting), None, evidence.runs)
+            found = evidence.mean("throughput", of_source(name, scheme))
+            yield evidence.row({**own, "scheme": scheme}, "udp_rate", MBPS, found)
+        yield evidence.row(own, "out_of_reach", "rates", out_of_reach(setting))
 
 
-def within(evidence: Evidence, setting: str) -> bool:
-    """Whether all five schemes come as near to Table 1 as was asked for."""
-    return all(gap(evidence, setting, "table1", scheme) <= LIMIT for scheme in ALL_SCHEMES)
+def _in_use() -> Judge:
+    """Judge the setting in use, and list the others that meet Table 1, too."""
+    of_item = partial(gap_estimate, setting=IN_USE, item="table1")
+    to_table1 = made({SCHEME_NAMES[s]: partial(of_item, scheme=s) for s in ALL_SCHEMES})
+    near = to_table1.only(SCHEME_NAMES[common.TWO_WINDOWS]).all(at_most, LIMIT)
+    reached = stated(lambda _: fact(holds=SETTING.ceiling_mbps(common.RTT_MS) >= INVERSE_AT_40_MS))
+    contained = difference("throughput", of_source(IN_USE, common.TWO_WINDOWS), of_source(IN_USE, RIO))
 
+    def within(evidence: Evidence, setting: str) -> bool:
+        return all(gap(evidence, setting, "table1", scheme) <= LIMIT for scheme in ALL_SCHEMES)
 
-def gap_estimate(
-    evidence: Evidence, setting: str, item: str, scheme: str | None = None, less: str | None = None
-) -> Estimate:
-    """The distance with an interval; `less` names a setting whose distance is subtracted."""
-    values = [
-        (name, value)
-        for name in (ITEMS if item == ALL else (item,))
-        for value in ITEMS[name].values
-        if scheme in (None, value.factors["scheme"])
-    ]
-    others = [measured(less, name, value.factors) for name, value in values] if less else []
-    return distance(evidence, [(measured(setting, n, v.factors), v.value) for n, v in values], others)
+    def others(evidence: Evidence) -> str:
+        found = [f"{n} {gap(evidence, n):.3f}" for n in SEARCHED if within(evidence, n)]
+        return "; ".join(found) or "none"
 
-
-def _listed(found: Mapping[str, Estimate]) -> str:
-    return ", ".join(f"{SCHEME_NAMES[scheme]} {one.text()}" for scheme, one in found.items())
-
-
-def in_use(evidence: Evidence) -> Judgement:
-    """The setting in use, and by how many others Table 1 is met, too."""
-    found = {scheme: gap_estimate(evidence, IN_USE, "table1", scheme) for scheme in ALL_SCHEMES}
-    contained = evidence.difference(
-        "throughput",
-        measured(IN_USE, "fig10", udp.of(TWO_WINDOWS)),
-        measured(IN_USE, "fig10", udp.of(RIO)),
-    )
-    checks = [
-        at_most(found[TWO_WINDOWS], LIMIT),
-        fact(holds=SETTING.ceiling_mbps(RTT_MS) >= INVERSE_AT_40_MS),
-        below(contained),
-    ]
-    others = "; ".join(f"{n} {gap(evidence, n):.3f}" for n in SEARCHED if within(evidence, n))
-    return judge(
-        all_of(*checks),
-        f"Difference to Table 1's rates, Mbit/s: {_listed(found)}; Figure 10's source under two-windows "
-        f"− RIO: {contained.text(sign=True)}. Of {len(SEARCHED)} settings these are within {LIMIT} in all "
-        f"five schemes by the means, with the difference to all printed rates: {others or 'none'}.",
+    return (near & reached & contained.all(below)).said(
+        "Difference to Table 1's rates, Mbit/s: {schemes}; Figure 10's source under two-windows − RIO: "
+        f"{{contained:+}}. Of {len(SEARCHED)} settings these are within {LIMIT} in all five schemes by the "
+        "means, with the difference to all printed rates: {others}.",
+        schemes=to_table1,
+        contained=contained,
+        others=others,
     )
 
 
-def costs(evidence: Evidence) -> Judgement:
-    """The setting in use against the one with ns-2's window of 20, a fine clock and the shared marker."""
+def _costs() -> Judge:
+    """Judge the setting in use against that with ns-2's window of 20, a fine clock and the shared marker."""
     before = _name(20, "10ms", *SHARED)
-    found = {item: gap_estimate(evidence, IN_USE, item, less=before) for item in (*ITEMS, ALL)}
     names = {**{key: item.name for key, item in ITEMS.items()}, ALL: "all"}
-    text = ", ".join(
-        f"{names[item]} {e.text(sign=True)} (to {gap(evidence, IN_USE, item):.3f})"
-        for item, e in found.items()
+
+    def to(item: str) -> Callable[[Evidence], Estimate]:
+        return lambda evidence: Estimate(gap(evidence, IN_USE, item), None, evidence.runs)
+
+    less = partial(gap_estimate, setting=IN_USE, less=before)
+    found = made({name: partial(less, item=item) for item, name in names.items()}).reads(
+        "{name} {value:+} (to {to:.3f})", to=made({name: to(item) for item, name in names.items()})
     )
-    checks = {names[item]: at_most(e, COST) for item, e in found.items()}
-    return judge(
-        all_of(below(found["table1"]), *checks.values()),
-        f"Difference to the printed rates, Mbit/s, change from {before}: {text} ({failing(checks)}).",
+    return (found.all(at_most, COST) & found.only(names["table1"]).all(below)).said(
+        f"Difference to the printed rates, Mbit/s, change from {before}: {{}} ({{failing}})."
     )
 
 
-def splits(evidence: Evidence) -> Judgement:
-    """Three-drop under each reading: Table 1 and Figure 10."""
-    readings = (IN_USE, *READINGS)
-    found = {name: gap_estimate(evidence, name, "table1", THREE_DROP) for name in readings}
-    text = "; ".join(
-        f"{name} {e.text()} and {udp_mbps(evidence, name, THREE_DROP):.2f}" for name, e in found.items()
-    )
-    others = [above(e, LIMIT) for n, e in found.items() if CANDIDATES[n].split != SETTING.split]
-    return judge(
-        all_of(*others),
-        f"Difference to Table 1's rates, and what Figure 10's source gets (printed 1.50), Mbit/s: {text}.",
+def _splits() -> Judge:
+    """Judge three-drop under each reading by Table 1; Figure 10 stands beside."""
+
+    def of_settings(names: Sequence[str]) -> Numbers:
+        of_item = partial(gap_estimate, item="table1", scheme=common.THREE_DROP)
+        return made({name: partial(of_item, setting=name) for name in names})
+
+    names = (IN_USE, *READINGS)
+    source = levels("throughput", {name: of_source(name, common.THREE_DROP) for name in names})
+    listed = of_settings(names).reads("{name} {value} and {source:.2f}", "; ", source=source)
+    others = of_settings([name for name, setting in READINGS.items() if setting.split != SETTING.split])
+    return others.all(above, LIMIT).said(
+        "Difference to Table 1's rates, and what Figure 10's source gets (printed 1.50), Mbit/s: {listed}.",
+        listed=listed,
     )
 
 
 CHOICES = Axis("setting", "Setting", {name: name for name in CANDIDATES})
 PRINTED = Axis("item", "Printed in", {ALL: "all", **{key: item.name for key, item in ITEMS.items()}})
 
-SETTINGS = THIS.study(
+SETTINGS = common.THIS.study(
     "setting",
     title="Which setting the printed rates speak for",
-    source=f"{PAPER}: Tables 1 and 2, Figure 10",
+    source=f"{common.PAPER}: Tables 1 and 2, Figure 10",
     summary="all rates that the paper prints, under clocks, windows, markers and splits",
     cells=CELLS,
     scenario=build,
     samples=samples,
     published=published(),
-    judges={
-        "in-use": in_use,
-        "costs-little-elsewhere": costs,
-        "other-splits": splits,
-    },
+    judges={"in-use": _in_use(), "costs-little-elsewhere": _costs(), "other-splits": _splits()},
     tables=(
         Table(
             "Printed rates: root-mean-square difference to our means, Mbit/s",
@@ -362,7 +321,7 @@ SETTINGS = THIS.study(
             "Table 1's rates of a scheme: root-mean-square difference to our means, Mbit/s",
             {"table1_difference": ""},
             CHOICES,
-            (SCHEMES,),
+            (common.SCHEMES,),
         ),
         Table(
             "What Figure 10's UDP source gets, Mbit/s (printed: "
@@ -372,7 +331,7 @@ SETTINGS = THIS.study(
             + ")",
             {"udp_rate": ""},
             CHOICES,
-            (SCHEMES,),
+            (common.SCHEMES,),
             digits=2,
         ),
         Table(
@@ -385,5 +344,5 @@ SETTINGS = THIS.study(
     plots=(),
     summaries=gaps,
     extra=True,
-    default_runs=RUNS,
+    default_runs=12,
 )

@@ -4,39 +4,25 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from perhop.measures.fairness import jain_index, reservation_success, rmse, utilization
-from perhop.show.declared import Axis, Row
+from perhop.measures.run import Run
+from perhop.show.declared import Axis, Factors, Row
+from perhop.statistics.intervals import Estimate
 from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.sampling import MBPS, mean_mbps
-from perhop.studies.yeom.common import (
-    ALL_SCHEMES,
-    DURATION_S,
-    PROFILES,
-    SETTING,
-    THREE_DROP,
-    TWO_WINDOWS,
-    Setting,
-    cell,
-    class_targets,
-    distance,
-    total_mbps,
-)
+from perhop.studies.yeom import common
+from perhop.studies.yeom.common import DURATION_S, PROFILES, SETTING, THREE_DROP, TWO_WINDOWS, Setting, cell
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from perhop.measures.run import Run
-    from perhop.show.declared import Factors
-    from perhop.statistics.intervals import Estimate
 COUNT = 2
 """Flows of each class."""
 CAPACITY = {60: 12.0, 90: 8.0, 120: 6.0}
 """Rate of the bottleneck in Mbit/s by subscription in percent."""
-TARGETS = {percent: class_targets(PROFILES, COUNT, c) for percent, c in CAPACITY.items()}
+TARGETS = {percent: common.class_targets(PROFILES, COUNT, c) for percent, c in CAPACITY.items()}
 LEVELS = Axis("subscription_percent", "Subscription", {p: f"{p} %" for p in CAPACITY})
 RESERVED = tuple(rate for rate in PROFILES if rate)
 NEARLY = 0.9
@@ -50,20 +36,16 @@ def entry(scheme: str, percent: int, profile: float) -> dict[str, Any]:
     return {**cell(scheme, percent), "profile_mbps": profile}
 
 
-def network(setting: Setting, scheme: str, percent: int) -> dict[str, Any]:
-    """Two flows of each class."""
-    entries = [setting.tcp(scheme, class_name(rate), rate, count=COUNT) for rate in PROFILES]
-    return setting.scenario("Yeom and Reddy, Table 1", scheme, CAPACITY[percent], entries)
-
-
 def class_name(rate: float) -> str:
     """The flow entry of a class."""
     return "best-effort" if rate == 0 else f"profile-{rate:g}"
 
 
 def build(factors: Factors, setting: Setting = SETTING) -> Mapping[str, Any]:
-    """The setting of one row."""
-    return network(setting, str(factors["scheme"]), int(factors["subscription_percent"]))
+    """Two flows of each class under one scheme at one subscription."""
+    scheme, percent = str(factors["scheme"]), int(factors["subscription_percent"])
+    entries = [setting.tcp(scheme, class_name(rate), rate, count=COUNT) for rate in PROFILES]
+    return setting.scenario("Yeom and Reddy, Table 1", scheme, CAPACITY[percent], entries)
 
 
 def samples(factors: Factors, run: Run, packet: int = SETTING.packet) -> Iterator[Sample]:
@@ -73,7 +55,7 @@ def samples(factors: Factors, run: Run, packet: int = SETTING.packet) -> Iterato
     for rate, value in rates.items():
         yield Sample({**factors, "profile_mbps": rate}, "throughput", MBPS, value)
     values, wanted = list(rates.values()), [TARGETS[percent][rate] for rate in rates]
-    yield Sample(factors, "utilization", "fraction", utilization([total_mbps(run)], CAPACITY[percent]))
+    yield Sample(factors, "utilization", "fraction", utilization([common.total_mbps(run)], CAPACITY[percent]))
     yield Sample(factors, "rmse", MBPS, rmse(values, wanted))
     index = jain_index(values, wanted)
     if index is not None:
@@ -101,7 +83,7 @@ def shortfall(run: Run, classes: Sequence[float] = RESERVED) -> float:
 
 
 def colors(factors: Factors, run: Run, packet: int = SETTING.packet) -> Iterator[Sample]:
-    """How the packets of reserved flows were marked, where a claim asks for it."""
+    """The marks of reserved flows' packets, where a claim asks for them."""
     if factors["scheme"] not in (TWO_WINDOWS, THREE_DROP):
         return
     for rate in RESERVED:
@@ -116,7 +98,7 @@ def colors(factors: Factors, run: Run, packet: int = SETTING.packet) -> Iterator
 
 
 def losses(factors: Factors, run: Run, packet: int = SETTING.packet) -> Iterator[Sample]:
-    """What each class lost, and its rate over equation 3's bound, 1.2 B/(RTT √p), with its own RTT and p.
+    """The losses of each class, and its rate over equation 3's bound, 1.2 B/(RTT √p), with its own RTT and p.
 
     A class that lost nothing has no bound.
     """
@@ -138,47 +120,29 @@ def losses(factors: Factors, run: Run, packet: int = SETTING.packet) -> Iterator
 
 def gap(evidence: Evidence, scheme: str, more: Factors | None = None) -> float:
     """Root-mean-square difference between a scheme's fifteen published and measured rates, Mbit/s."""
-    keys = [{**(more or {}), **entry(scheme, p, rate)} for p in CAPACITY for rate in PROFILES]
-    printed = [evidence.published("throughput", key) for key in keys]
-    return rmse(
-        [evidence.mean("throughput", key) for key in keys], [math.nan if v is None else v for v in printed]
-    )
+    keys, values = zip(*_published(evidence, scheme, more), strict=True)
+    return rmse([evidence.mean("throughput", key) for key in keys], values)
 
 
 def gap_estimate(evidence: Evidence, scheme: str, more: Factors | None = None) -> Estimate:
     """The `gap` of a scheme, with its interval."""
+    return common.distance(evidence, _published(evidence, scheme, more))
+
+
+def _published(evidence: Evidence, scheme: str, more: Factors | None) -> list[tuple[Factors, float]]:
+    """The factors of a scheme's fifteen rates, and what is printed."""
     keys = [{**(more or {}), **entry(scheme, p, rate)} for p in CAPACITY for rate in PROFILES]
     printed = [evidence.published("throughput", key) for key in keys]
-    return distance(evidence, [(k, math.nan if v is None else v) for k, v in zip(keys, printed, strict=True)])
+    return [(key, math.nan if v is None else v) for key, v in zip(keys, printed, strict=True)]
 
 
 def gaps(evidence: Evidence) -> Iterator[Row]:
-    """How far each scheme's means are from the published ones, and how many of those lie among our runs."""
-    for scheme in ALL_SCHEMES:
-        yield Row(
-            {"scheme": scheme},
-            "difference_to_published",
-            MBPS,
-            None,
-            gap(evidence, scheme),
-            None,
-            evidence.runs,
-        )
+    """The distance of each scheme's means to the published ones, and how many of those lie among our runs."""
+    for scheme in common.ALL_SCHEMES:
+        yield evidence.row({"scheme": scheme}, "difference_to_published", MBPS, gap(evidence, scheme))
         inside = 0
         for percent, rate in itertools.product(CAPACITY, PROFILES):
             low, high = evidence.spread("throughput", entry(scheme, percent, rate))
             value = evidence.published("throughput", entry(scheme, percent, rate))
             inside += value is not None and low <= value <= high
-        yield Row({"scheme": scheme}, "published_within_runs", "of 15", None, inside, None, evidence.runs)
-
-
-def fig3_samples(factors: Factors, run: Run, packet: int = SETTING.packet) -> Iterator[Sample]:
-    """Table 1's, and what the bottleneck dropped of IN and of OUT packets."""
-    yield from samples(factors, run, packet)
-    dropped = sum(float(packets[0]) for packets in run.link("bottleneck")["dropped"].values())
-    yield Sample(factors, "in_drops", "packets", dropped)
-    link = run.link("bottleneck")
-    lost, arrived = np.sum(list(link["dropped"].values()), axis=0), link["arrived"]
-    of = float(arrived[0]), float(arrived[1:].sum())
-    yield Sample(factors, "in_loss", "fraction", float(lost[0]) / of[0], of[0])
-    yield Sample(factors, "all_out_loss", "fraction", float(lost[1:].sum()) / of[1], of[1])
+        yield evidence.row({"scheme": scheme}, "published_within_runs", "of 15", inside)
