@@ -102,7 +102,7 @@ class Block(metaclass=_Checked):
         return {}
 
     def placed(self, place: Any) -> None:  # noqa: ANN401 - each role has its own
-        """The engine says where the block is, before the first call.
+        """Learn where the engine has placed the block; the engine calls this once, before any other method.
 
         Args:
             place: Of an AQM and a meter the rate of its place, in bit/s; see the other roles.
@@ -135,7 +135,7 @@ class Aqm(Block, PythonAqm):
         rate: int
 
     def placed(self, place: int) -> None:
-        """See `rate`; a parameter of this name keeps its value."""
+        """Store the rate of the queue's link, in bit/s, as `rate`, unless the block has a parameter `rate`."""
         self.place("rate", place)
 
     def on_arrival(self, packet: Packet, queue: Queue, now: int, random: Random) -> Verdict:
@@ -160,7 +160,7 @@ class Aqm(Block, PythonAqm):
         """The queue is empty, and its last packet left at `since` (ns); called once for each idle period."""
 
     def gauges(self) -> dict[str, float]:
-        """Numbers that the probe samples, such as an average; the same names throughout."""
+        """Return numbers by name for the probe to sample, such as an average; the names never change."""
         return {}
 
 
@@ -188,7 +188,7 @@ class Meter(Block, PythonMeter):
         peak: int
 
     def placed(self, place: int) -> None:
-        """See `peak`; a parameter of this name keeps its value."""
+        """Store the peak rate at the meter, in bit/s, as `peak`, unless it has a parameter `peak`."""
         self.place("peak", place)
 
     def on_packet(self, packet: Packet, now: int, random: Random) -> Color:
@@ -258,7 +258,7 @@ class CongestionControl(Block, PythonCongestionControl):
 
     @classmethod
     def says(cls) -> dict[str, Any]:
-        """Return the records that the sender is to keep.
+        """Return the table's key `needs`: the records that the sender keeps for this class (`NEEDS`).
 
         Raises:
             ParameterError: `NEEDS` is no tuple of names of needs, or a parameter has the name of the state.
@@ -274,7 +274,7 @@ class CongestionControl(Block, PythonCongestionControl):
         return {"needs": sorted(set(cls.NEEDS))} if cls.NEEDS else {}
 
     def placed(self, place: dict[str, Any]) -> None:
-        """The connection begins: see the attributes; a parameter of such a name keeps its value."""
+        """Store what the connection begins with in the attributes, but for parameters of such a name."""
         vars(self)["pacing_rate"] = None
         for name, value in place.items():
             self.place(name, value)
@@ -327,7 +327,7 @@ class CongestionControl(Block, PythonCongestionControl):
         """The application has data again after so many nanoseconds in which nothing was outstanding."""
 
     def leave_slow_start(self) -> None:
-        """Slow start ends before packets were lost, as the transport's `slow-start` says."""
+        """Adapt to the end of slow start where the transport's `slow-start` ends it before a loss."""
         self.threshold = self.window
 
 
@@ -351,7 +351,7 @@ class Application(Block, PythonApplication):
 
     @classmethod
     def says(cls) -> dict[str, Any]:
-        """The number of connections, unless it is 1.
+        """Return the table's key `connections`, the number of TCP connections of a user, unless it is 1.
 
         Raises:
             ParameterError: `CONNECTIONS` is no number of connections.
@@ -362,7 +362,7 @@ class Application(Block, PythonApplication):
         return {} if cls.CONNECTIONS == 1 else {"connections": cls.CONNECTIONS}
 
     def on_start(self, now: int, random: Random) -> Actions:
-        """The user begins.
+        """Return what the user does at its start; the engine calls this once.
 
         Args:
             now: The time in ns.
@@ -371,13 +371,13 @@ class Application(Block, PythonApplication):
         raise NotImplementedError(f"{type(self).__name__} has no method on_start")
 
     def on_request(self, connection: int, now: int, random: Random) -> Actions:
-        """A request has arrived at the server: all its bytes."""
+        """Return what the server does once all bytes of a request have arrived."""
 
     def on_response(self, connection: int, now: int, random: Random) -> Actions:
-        """A response has arrived at the client: all its bytes."""
+        """Return what the client does once all bytes of a response have arrived."""
 
     def on_timer(self, now: int, random: Random) -> Actions:
-        """The time of the last `Action.wait` has come."""
+        """Return what the user does at the time that its last `Action.wait` named."""
 
 
 BASES: dict[str, type[Block]] = {

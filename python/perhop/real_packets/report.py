@@ -121,7 +121,7 @@ class Compared(Written):
 
     @property
     def directions(self) -> list[Direction]:
-        """First minus second, if there are two."""
+        """The differences, first scenario minus second, of each number; none for a single scenario."""
         return directions(*self.comparisons) if len(self.comparisons) == 2 else []
 
     @property

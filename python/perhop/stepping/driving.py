@@ -236,7 +236,7 @@ def drive(block: Mapping[str, Any], *, rate: str = ..., seed: int = ...) -> Driv
 def drive(
     block: Table | PythonBlock | Mapping[str, Any], *, rate: str = "10Mbps", seed: int = 1
 ) -> DrivenQueue | DrivenMeter:
-    """A block that one drives by hand.
+    """Return a queue rule or a meter to drive by hand: one packet after another, at times of one's own.
 
     Args:
         block: An AQM, a scheduler or a meter with its parameters, such as

@@ -271,7 +271,7 @@ class Flows(Mapping[str, FlowState]):
 
 
 class Simulation:
-    """A run of a scenario that goes on only as far as it is asked to.
+    """A run of a scenario that one steps through: go on, read the state, change values, take snapshots.
 
     Where nothing is set, the result is that of `perhop.run`, byte for byte, wherever the run stopped
     meanwhile. Of the batched engine the number of events may differ, which is what a run cost.
@@ -343,11 +343,11 @@ class Simulation:
 
     @property
     def flows(self) -> Flows:
-        """The flows, by name."""
+        """The flows that can be read, by name."""
         return self._flows
 
     def run_until(self, time: Time) -> Simulation:
-        """Go on up to and including this time, and never beyond the end of the run.
+        """Simulate up to and including a time, and never beyond the end of the run.
 
         A time that has passed changes nothing. After Ctrl-C the simulation can go on from where it was.
 
@@ -364,7 +364,7 @@ class Simulation:
         return self
 
     def run_for(self, time: Time) -> Simulation:
-        """Go on for this long.
+        """Simulate for a length of time, and never beyond the end of the run.
 
         Args:
             time: `100ms`, or seconds.
@@ -392,11 +392,11 @@ class Simulation:
                 yield flows[name]
 
     def sample(self) -> StateSample:
-        """Everything that can be read now."""
+        """Return the state of all links and flows at the present time."""
         return StateSample(self.now, dict(self.links), {flow.name: flow for flow in self.flow_states()})
 
     def samples(self, every: Time) -> Iterator[StateSample]:
-        """Go on to the end, and stop at the multiples of `every`.
+        """Simulate to the end, and yield a sample at each multiple of `every`.
 
         Yields:
             What is there to see at each of them.
@@ -475,11 +475,11 @@ class Simulation:
         return self
 
     def snapshot(self) -> Snapshot:
-        """The simulation as it is now; going on does not change the snapshot."""
+        """Return a copy of the present state for `restore`; going on does not change it."""
         return Snapshot(self._stepper.copy(), self.scenario, self.seed, self._scenario, self.changes)
 
     def restore(self, snapshot: Snapshot) -> Simulation:
-        """Be as the simulation of the snapshot was, of its scenario and its seed.
+        """Take over the state, the scenario and the seed of a snapshot, also of another simulation.
 
         Returns:
             This simulation.
@@ -496,7 +496,7 @@ class Simulation:
         return self
 
     def finish(self) -> Result:
-        """Go on to the end.
+        """Simulate to the end of the run, and return its result.
 
         Returns:
             What `perhop.run` returns, of one run. Its scenario is that of the start: where something was set,

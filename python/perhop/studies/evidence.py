@@ -15,7 +15,7 @@ from perhop.statistics.observations import Distribution, Observations, paired
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One number out of one run.
+    """One number that a study takes from one run: the cell's factors, the metric with its unit, the value.
 
     Attributes:
         value: NaN where the run alone does not show it.

@@ -131,18 +131,18 @@ class Tuned(Written):
 
     @property
     def names(self) -> dict[str, str]:
-        """What the tried points are called, by their keys: the first trial of each, and its setting."""
+        """The names of the tried points by their keys: the first trial of each, and its setting."""
         tried = [(trial.number, trial.point) for trial in reversed(self.trials) if trial.point is not None]
         names = {} if self.as_it_is is None else {self.as_it_is.key: f"the scenario {AS_IT_IS}"}
         return names | {point.key: f"trial {number} ({point.label})" for number, point in tried}
 
     @property
     def marked(self) -> list[Winner]:
-        """The winners to take; see `Choice.marked`."""
+        """The winners to take: those surely better than the scenario as it is, and all that are tied."""
         return [self.front[place] for place in self.choice.marked]
 
     def star(self, winner: Winner) -> str:
-        """What marks a winner to take in tables; empty for the others."""
+        """Return the sign by which tables mark a winner to take; empty text for the others."""
         return f" {RECOMMENDED}" if any(winner is one for one in self.marked) else ""
 
     def text(self, width: int | None = None) -> str:
@@ -153,7 +153,7 @@ class Tuned(Written):
         return as_text(Report(self.plan.title, said, [*tables, failed]), width)
 
     def lead(self) -> list[str]:
-        """What was searched and how it was validated, in sentences."""
+        """Return sentences on what was searched, and on how it was validated."""
         return tune_answers.lead(self)
 
     def tables(self, width: int | None = MOST_COLUMNS) -> list[list[dict[str, str]]]:
