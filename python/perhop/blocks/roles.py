@@ -135,7 +135,7 @@ class Aqm(Block, PythonAqm):
         rate: int
 
     def placed(self, place: int) -> None:
-        """Store the rate of the queue's link, in bit/s, as `rate`, unless the block has a parameter `rate`."""
+        """Store the rate of the link, in bit/s, as `rate`, unless the block has a parameter `rate`."""
         self.place("rate", place)
 
     def on_arrival(self, packet: Packet, queue: Queue, now: int, random: Random) -> Verdict:

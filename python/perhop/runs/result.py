@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Result(Written):
-    """The runs of one scenario: a table for each kind of measure, means with intervals, pictures and a report.
+    """The runs of one scenario: tables of all measures, means with intervals, pictures and a report.
 
     Everything that is measured excludes the warm-up. `group_summary()`, `link_summary()` and other summaries
     are means over the runs and print themselves with their 95 % intervals; `flows`, `links` and the others
