@@ -312,4 +312,6 @@ def dots(name: str, title: str, metric: str, rules: Axis, y_label: str, *, facet
 
 def kept_matrix(name: str, title: str, rules: Axis, facet: Axis, where: Where = NOTHING) -> Plot:
     """A plot of rates over profiles by kind of senders and rule."""
-    return Plot(name, title, "matrix", "over_profile", CONTROLS, rules, "", facet, where, bound=PROFILE_KEPT)
+    return Plot(
+        name, title, "matrix", "over_profile", CONTROLS, rules, "", facet, dict(where), bound=PROFILE_KEPT
+    )
