@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from perhop import routers
 from perhop.commands import options, terminal
 from perhop.commands.context import put
 from perhop.files import outputs
 from perhop.plurals import counted
-from perhop.processes import interrupts
+from perhop.scenario import reading
+from perhop.show import table
 
-if TYPE_CHECKING:
-    from perhop import routers
+LANGUAGES = ", ".join(
+    f"{name} ({dialect.family})" if dialect.family else name for name, dialect in routers.WRITERS.items()
+)
 
 
 def export(
     scenario: options.Scenario,
     *,
-    dialect: Annotated[
-        str,
-        options.option(
-            "--to",
-            "DIALECT",
-            "The router's language: ios (Cisco), junos, tc (Linux), perhop-router.",
-        ),
-    ],
+    dialect: Annotated[str, options.option("--to", "DIALECT", f"The router's language: {LANGUAGES}.")],
     link: Annotated[
         str | None, options.option("--link", "NAME", "Which link (default: the only one with a queue).")
     ] = None,
@@ -63,9 +59,6 @@ def export(
       perhop export network.toml --link uplink --to tc --shape -o uplink.sh
       perhop export branch.toml --to perhop-router --devices eth1,eth0 -o out.toml
     """
-    with interrupts.loading():
-        from perhop import routers
-        from perhop.scenario import reading
     outputs.apart({"--output": output, "--json": json_file})
     where = outputs.prepare_file(output, "--output", reads=[scenario])
     json_path = None if json_file is None else outputs.prepare_file(json_file, reads=[scenario])
@@ -88,8 +81,6 @@ def export(
 
 def _report(done: routers.Exported, width: int | None) -> str:
     """What the lines do not say as the scenario does."""
-    from perhop.show import table
-
     naming = [table.prose(done.naming, width)] if done.naming else []
     if not done.remarks:
         return "\n".join([f"{done.link}, written for {done.dialect}: every value unchanged", *naming])

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from perhop import _engine
+from perhop import _engine, routers
 from perhop.commands import options, terminal
 from perhop.commands.context import put
 from perhop.errors import PerhopError, ScenarioError
 from perhop.files import outputs
 from perhop.plurals import counted
-from perhop.processes import interrupts
-
-if TYPE_CHECKING:
-    from perhop import routers
+from perhop.routers import beside
+from perhop.show import table
 
 
 def import_(
@@ -30,10 +28,7 @@ def import_(
     dialect: Annotated[
         str | None,
         options.option(
-            "--from",
-            "DIALECT",
-            "Its language (default: recognised): ios, ios-xr, nx-os, junos, eos, routeros, tc, vyos, sonic, "
-            "openconfig.",
+            "--from", "DIALECT", f"Its language (default: recognised): {', '.join(routers.READERS)}."
         ),
     ] = None,
     interface: Annotated[
@@ -87,9 +82,6 @@ def import_(
       perhop import edge.cfg --rate 20Mbps --packet-size 1000B -o edge.toml
       perhop import tc.sh --interface eth0 -o eth0.toml
     """
-    with interrupts.loading():
-        from perhop import routers
-        from perhop.routers import beside
     source = routers.Source([(str(path), beside.read(path)) for path in configurations])
     if rate is not None and link_rate is not None:
         raise PerhopError("--link-rate is the former name of --rate; give --rate alone")
@@ -118,9 +110,6 @@ def import_(
 
 def _report(done: routers.Imported, source: routers.Source, width: int | None) -> str:
     """Tables by queue, then what differs, then the lines without effect."""
-    from perhop import routers
-    from perhop.show import table
-
     lines = [f"{done.port}, read as {routers.DIALECTS[done.dialect].title}"]
     queues = dict.fromkeys(row.queue for row in done.rows)
     for queue in queues:

@@ -7,11 +7,15 @@ what the lines do not say.
 
 How to write a dialect:
 
-1. Make a folder `dialects/NAME` whose `__init__.py` has a `DIALECT = Dialect(…)` (`dialect.py`).
+1. Make a folder `dialects/NAME`, or a module, that has `DIALECTS = (Dialect(…),)` (`dialect.py`).
 2. `score` says how much of a text looks like it. `read` gives ports, as below; `write` gives lines for a
    link. The room `syntax` reads braces, JSON and command lines; `linux` has what several dialects share.
-3. Add NAME to `MODULES` in `dialects/__init__.py`. Nothing else needs to know of it.
-4. Add a configuration to `tests/python/routers/configurations` and a row to the table in the page.
+3. Add NAME to `MODULES` in `dialects/__init__.py`. Nothing else needs to know of it: the help of `--from` and
+   `--to` lists what is there.
+4. Write its tests in `tests/python/routers`: a configuration in `configurations`, which the tests of all
+   dialects read (a row of `PORTS` in `importing.py` chooses among several ports), a row of `WHOLE` in
+   `test_lost_lines.py`, which demands one of each dialect, and a `test_NAME.py` with what the lines mean.
+5. Add a row to the table of the page and a line to `CHANGELOG.md`, and run `make generate`.
 
 >>> from perhop.routers import units
 >>> from perhop.routers.model import Match, Port, PortQueue, Rate

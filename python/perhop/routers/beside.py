@@ -90,11 +90,8 @@ def _buffer(text: str | None) -> model.Quantity | None:
     if text is None:
         return None
     bare = text.replace(" ", "")
-    for unit, factors in (
-        (model.Unit.BYTES, BYTES),
-        (model.Unit.PACKETS, PACKETS),
-        (model.Unit.SECONDS, TIMES),
-    ):
+    kinds = ((model.Unit.BYTES, BYTES), (model.Unit.PACKETS, PACKETS), (model.Unit.SECONDS, TIMES))
+    for unit, factors in kinds:
         found = units.scaled(bare, _lowered(factors))
         if found:
             return model.Quantity(found, unit, 0, model.How.ASKED, text=f"--buffer {text}")

@@ -23,6 +23,8 @@ class Dialect:
     name: str
     """As `--from` and `--to` take it."""
     title: str
+    family: str = ""
+    """The vendor or system that the help of `--to` names beside it, where the name does not say it."""
     score: Callable[[Source], float] | None = None
     """Tells how much of a text looks like it: lines or constructs that no other dialect has. 0 is nothing."""
     read: Callable[[Source, Account], list[Port]] | None = None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
 from perhop.routers.dialects import DIALECTS, WRITERS
 from perhop.routers.outgoing import Remarks
-from perhop.routers.writing.link import outgoing
+from perhop.routers.writing import outgoing_link
 
 if TYPE_CHECKING:
     from perhop.routers.outgoing import Remark
@@ -28,11 +28,9 @@ class Exported:
 
     def to_json(self) -> str:
         """The lines and the remarks as JSON."""
-        remarks = [{"kind": r.kind, "place": r.place, "text": r.text} for r in self.remarks]
-        return json.dumps(
-            {"dialect": self.dialect, "link": self.link, "lines": self.text.splitlines(), "remarks": remarks},
-            indent=1,
-        )
+        remarks = [asdict(remark) for remark in self.remarks]
+        report = {"dialect": self.dialect, "link": self.link, "lines": self.text.splitlines()}
+        return json.dumps({**report, "remarks": remarks}, indent=1)
 
 
 def exported(
@@ -66,7 +64,7 @@ def exported(
         native = ", ".join(name for name, other in WRITERS.items() if other.native)
         raise PerhopError(f"--devices has no effect with --to {dialect}: only {native} names two")
     remarks = Remarks()
-    found = outgoing(canonical, origin, link, language, DIALECTS.values())
+    found = outgoing_link(canonical, origin, link, language, DIALECTS.values())
     found.shape = shape
     found.devices = devices
     body = language.write(found, remarks)

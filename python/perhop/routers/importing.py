@@ -39,10 +39,8 @@ def recognised(source: Source) -> Dialect:
     scores = {name: dialect.score(source) for name, dialect in READERS.items() if dialect.score is not None}
     best = max(scores, key=scores.__getitem__)
     if scores[best] <= 0:
-        names = ", ".join(READERS)
-        raise PerhopError(
-            f"{source.names[0]}: looks like no configuration with queues; name its dialect: --from {names}"
-        )
+        text = "looks like no configuration with queues; name its dialect"
+        raise PerhopError(f"{source.names[0]}: {text}: --from {', '.join(READERS)}")
     return READERS[best]
 
 
@@ -94,9 +92,8 @@ def imported(
     strange = [name for name in answers.matches if name not in classes]
     if strange:
         listed = ", ".join(classes) or "none"
-        raise PerhopError(
-            f"{source.names[0]}: --match {strange[0]}: {port.name} has no such class; there are {listed}"
-        )
+        said = f"{port.name} has no such class; there are {listed}"
+        raise PerhopError(f"{source.names[0]}: --match {strange[0]}: {said}")
     lost = account.lost(lines, others)
     if lost and not answers.lenient:
         more = f" ({len(lost) - 1} more)" if len(lost) > 1 else ""
@@ -105,9 +102,8 @@ def imported(
             "depends on it: correct it, or leave it out with --lenient"
         )
     if mapping.needs:
-        raise PerhopError(
-            f"{source.names[0]}: {_missing(source, mapping)}; give them, or assume with --lenient"
-        )
+        said = _missing(source, mapping)
+        raise PerhopError(f"{source.names[0]}: {said}; give them, or assume with --lenient")
     account.close(port.name)
     findings = tuple(sorted(account.findings))
     head = _head(source, language, port, findings)
@@ -134,7 +130,6 @@ def chosen(reading: Reading, interface: str | None) -> Port:
 
 
 def _of_others(reading: Reading, port: Port) -> set[int]:
-    """The lines that belong to other ports."""
     others = [other for other in reading.ports if other is not port]
     shared = {id(lines): lines for other in others for lines in other.shared}
     return set[int]().union(*(other.lines for other in others), *shared.values())

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from perhop.routers.source import Finding
 
 ALL_CODEPOINTS = frozenset(range(64))
+Action = Literal["transmit", "mark", "drop"]
 
 
 class How(StrEnum):
@@ -143,9 +144,6 @@ class Average:
     line: int = 0
     how: How = How.CONFIGURED
     text: str = ""
-
-
-Action = Literal["transmit", "mark", "drop"]
 
 
 @dataclass(frozen=True, slots=True)

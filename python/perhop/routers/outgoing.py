@@ -15,10 +15,17 @@ if TYPE_CHECKING:
 
     from perhop.routers.curves import Color
 
+Table = dict[str, Any]
+"""A table of a checked scenario."""
 DEFAULT_BURST_S = 0.2
 """The burst of the policer of a priority queue without `burst`: what comes in this time."""
 MARKERS = {"token-bucket": "", "srtcm": "excess-burst", "trtcm": "peak-burst"}
 """The markers that devices have, with the key of the second burst."""
+NEUTRAL: Table = {
+    "gentle": False, "spare-short-queue": False, "adaptive": False, "drop-at": "tail",
+}  # fmt: skip
+"""Keys of RED and WRED that devices do not have, and the value that needs none."""
+RemarkKind = Literal["rounded", "differs", "left out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class QueueOut:
     codepoints: frozenset[int]
     rest: bool
     """Whether it takes all packets that no other queue takes."""
-    rule: dict[str, Any]
+    rule: Table
     rate: float | None = None
     """Guaranteed, in bit/s."""
     weight: float | None = None
@@ -116,9 +123,7 @@ class MeterOut:
     """The AF class whose codepoints it writes."""
 
     @classmethod
-    def of_profile(
-        cls, place: str, name: str, codepoints: frozenset[int], profile: dict[str, Any]
-    ) -> MeterOut:
+    def of_profile(cls, place: str, name: str, codepoints: frozenset[int], profile: Table) -> MeterOut:
         """The meter of a scenario's profile; of a marker that no device has, only this is known."""
         marker = profile["marker"]
         made = cls(place, name, codepoints, marker, 0.0, 0.0)
@@ -157,7 +162,7 @@ class Outgoing:
     rate: float
     kind: str = "single"
     """The scheduler of the queues that are not priority queues of `llq`; `single` if there is one queue."""
-    scheduler: dict[str, Any] = field(default_factory=dict)
+    scheduler: Table = field(default_factory=dict)
     """The scheduler's own keys."""
     queues: list[QueueOut] = field(default_factory=list)
     """Empty for a dialect with perhop's own queues, which reads them from the scenario; so are the meters."""
@@ -169,7 +174,7 @@ class Outgoing:
     """The key of these queues' scheduler in the scenario."""
     shape: bool = False
     """Whether the interface is faster than the link, so that lines must shape to the link's rate."""
-    scenario: dict[str, Any] = field(default_factory=dict)
+    scenario: Table = field(default_factory=dict)
     origin: str = ""
     """The name of the scenario in messages."""
     devices: str | None = None
@@ -187,17 +192,10 @@ class Range:
 
     least: float
     most: float
-    source: int
-    """The number of the source among those of its module."""
-    line: str
-    """A regular expression of lines with the command; its group is the number."""
 
     def fitted(self, value: float) -> float:
         """The nearest number that the command takes."""
         return min(max(value, self.least), self.most)
-
-
-RemarkKind = Literal["rounded", "differs", "left out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +269,29 @@ def unique(base: str, used: Container[str], most: int | None = None) -> str:
     return name
 
 
+def red_keys(
+    rule: Table,
+    place: str,
+    remarks: Remarks,
+    system: str,
+    spaced: str = "how drops are spaced is the device's",
+    where: str = "",
+) -> None:
+    """Keys of RED and WRED that a device does not have, and how it spaces drops."""
+    for key, neutral in NEUTRAL.items():
+        if rule.get(key, neutral) != neutral:
+            remarks.left_out(f"{place}.{key}", f"{system} has no `{key}`{where}")
+    if rule.get("wait", True):
+        remarks.differs(f"{place}.wait", f"{spaced}; import reads `wait = false`")
+
+
+def by_size(rule: Table, place: str, remarks: Remarks, system: str) -> None:
+    """The probability of a drop, which a device does not scale by the size of the packet."""
+    if rule.get("scale-by-size", True):
+        text = f"{system} drops packets of all sizes with the same probability; import reads `false`"
+        remarks.differs(f"{place}.scale-by-size", text)
+
+
 def lost(queue: QueueOut, remarks: Remarks) -> None:
     """Curves that no codepoint of the queue gets, because the color of packets alone chooses them."""
     for key in queue.lost_curves():
@@ -312,26 +333,22 @@ def thresholds(text: str) -> Thresholds:
     return Thresholds(depth(low), depth(high), float(most))
 
 
-def strict_classes(tables: list[dict[str, Any]]) -> list[bool]:
+def strict_classes(tables: list[Table]) -> list[bool]:
     """Tell which classes side by side are strict: they go first, and have no more than their rate."""
     last = max((table.get("prio") or 0 for table in tables), default=0)
-    return [
-        "queue" in table
-        and (table.get("prio") or 0) < last
-        and table.get("ceil", table["rate"]) == table["rate"]
-        for table in tables
-    ]
+    first = [(table.get("prio") or 0) < last for table in tables]
+    whole = [table.get("ceil", table["rate"]) == table["rate"] for table in tables]
+    return ["queue" in one and all(rest) for one, *rest in zip(tables, first, whole, strict=True)]
 
 
-def takes(match: dict[str, Any], codepoint: int, color: Color) -> bool:
+def takes(match: Table, codepoint: int, color: Color) -> bool:
     """Whether a match takes packets of this codepoint and color that follow no path."""
 
-    def agree(table: dict[str, Any]) -> bool:
+    def agree(table: Table) -> bool:
         values = {"dscp": codepoint, "precedence": codepoint >> 3, "color": color}
         given = {key: value if isinstance(value, list) else [value] for key, value in table.items()}
         return all(key in values and values[key] in listed for key, listed in given.items())
 
     excluded = match.get("not")
-    return agree({key: value for key, value in match.items() if key != "not"}) and not (
-        excluded and agree(excluded)
-    )
+    own = {key: value for key, value in match.items() if key != "not"}
+    return agree(own) and not (excluded and agree(excluded))

@@ -6,11 +6,12 @@ import bisect
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+T = TypeVar("T")
 START = r"(?im)^[^\S\n]*"
 """The start of a line with its blanks. `\\s` would run through all empty lines, from each of them on."""
 CODES = {
@@ -41,6 +42,8 @@ MEANINGS = re.compile(
     r"guarantee\w*|threshold\w*|max-limit|limit-at)(?![a-z])"
 )
 """Words of lines about priority, rate, limit, drop or match."""
+LONGEST = 160
+"""Characters of a line in a message."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -114,9 +117,15 @@ class Account:
         """Lines whose every word has a meaning in the result."""
         self.used.update(line for line in lines if line > 0)
 
-    def understand(self, *lines: int) -> None:
+    def understand(self, *lines: int) -> bool:
         """Take lines that a reader understands; they are used if the port to which they belong is chosen."""
         self.understood.update(lines)
+        return True
+
+    def take(self, line: int, lines: set[int]) -> bool:
+        """Take a line that a reader understands as one of the lines of something."""
+        lines.add(line)
+        return self.understand(line)
 
     def comment(self, *lines: int) -> bool:
         """Take comments, or lines that only end a block."""
@@ -141,6 +150,12 @@ class Account:
         finally:
             self.findings, self._known = before
 
+    def defined(self, table: Mapping[str, T], name: str, line: int, what: str) -> T | None:
+        """The entry of a table that a line names; a name that is not defined is reported."""
+        if name not in table:
+            self.find("W15", line, f"{what} {name} is not defined")
+        return table.get(name)
+
     def ignore(self, line: int, why: str = "not understood") -> bool:
         """Report a line that has no effect on the result, verbatim."""
         if 0 < line <= len(self.source.lines):
@@ -159,6 +174,14 @@ class Account:
         """Report in other words what `miss` reports verbatim, such as one value of a line."""
         self.missed.add(line)
         return self.find("W13", line, text)
+
+    def not_understood(self, key: str, said: str, line: int) -> None:
+        """Report a key with its value, as missed if the key is about priority, rate, limit, drop or match."""
+        self.note(line, f"not understood: `{said}`", missed=MEANINGS.search(key) is not None)
+
+    def note(self, line: int, text: str, *, missed: bool) -> bool:
+        """Report what has no effect in other words; `missed`: as `miss_part` does."""
+        return self.miss_part(line, text) if missed else self.find("W13", line, text)
 
     def lost(self, port: set[int], others: set[int]) -> list[Finding]:
         """The missed lines in blocks of a port: those of which the line before, of any block, is one of its.
@@ -206,10 +229,6 @@ class Account:
         """Lines that are neither used, nor reported, nor comments: none after `close`."""
         known = self.used | self.comments | {finding.line for finding in self.findings}
         return [number for number, _ in self.source.numbered() if number not in known]
-
-
-LONGEST = 160
-"""Characters of a line in a message."""
 
 
 def lines_of(text: str) -> list[str]:

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
 NAMES = {
@@ -30,6 +30,7 @@ PRECEDENCES = (
     "routine", "priority", "immediate", "flash", "flash-override", "critical", "internet", "network",
 )  # fmt: skip
 """The names of precedences, from 0 on."""
+DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 
 def number(text: str) -> float | None:
@@ -49,9 +50,6 @@ def scaled(text: str, factors: dict[str, float]) -> float | None:
         return None
     factor = factors.get(found[2].lower())
     return None if factor is None else float(found[1]) * factor
-
-
-DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 
 def codepoint(text: str) -> int | None:
@@ -83,6 +81,19 @@ def codepoints(text: str) -> frozenset[int] | None:
     return frozenset(result) or None
 
 
+def all_of(
+    words: Iterable[str], parse: Callable[[str], frozenset[int] | None] = codepoints
+) -> frozenset[int] | None:
+    """The codepoints of several words; None: there is no word, or one is not understood."""
+    result = frozenset[int]()
+    for word in words:
+        found = parse(word)
+        if found is None:
+            return None
+        result |= found
+    return result or None
+
+
 def precedence(text: str) -> int | None:
     """An IP precedence by number or name."""
     found = whole(text)
@@ -110,10 +121,21 @@ def shown_codepoints(values: Iterable[int]) -> list[str | int]:
     return [SHOWN.get(value, value) for value in sorted(values)]
 
 
+def listed(values: Iterable[int]) -> str:
+    """Codepoints as messages list them."""
+    return ", ".join(map(str, shown_codepoints(values)))
+
+
 def plain(value: float, digits: int = 9) -> str:
     """A number without an exponent and without zeros at its end."""
     text = f"{value:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def decimal(value: float) -> str:
+    """A number as TOML writes one that need not be whole."""
+    text = plain(value, 12)
+    return text if "." in text else f"{text}.0"
 
 
 def rate_text(bps: float) -> str:

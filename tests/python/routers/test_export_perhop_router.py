@@ -17,7 +17,7 @@ from tests.python.routers.test_export_ios import ANSWERS, EXAMPLES, FLOW, HEAD, 
 
 from perhop.errors import PerhopError
 from perhop.routers import Exported, Source, exported, imported
-from perhop.routers.dialects.perhop_router.writer import checked_devices
+from perhop.routers.dialects.perhop_router import checked_devices
 from perhop.scenario import reading
 
 if TYPE_CHECKING:

@@ -13,14 +13,77 @@ from tests.python.routers.test_export_ios import EXAMPLES, FLOW, HEAD, written
 
 from perhop.errors import PerhopError
 from perhop.routers import Answers, Source, exported, imported
-from perhop.routers.dialects.cisco import ranges as ios
+from perhop.routers.dialects.cisco import queue_lines as ios
 from perhop.routers.dialects.cisco.writer import MOST_NAME
-from perhop.routers.dialects.junos import ranges as junos
-from perhop.routers.dialects.tc import ranges as tc
+from perhop.routers.dialects.junos import words as junos
+from perhop.routers.dialects.tc import writer as tc
 from perhop.routers.units import SHOWN
 from perhop.scenario import reading
 
 RANGES = {"ios": ios.RANGES, "junos": junos.RANGES, "tc": tc.RANGES}
+LINES = {
+    "ios": {
+        "bandwidth": r"^  bandwidth (\d+)$",
+        "bandwidth percent": r"^  bandwidth percent (\d+)$",
+        "ratio": r"^  bandwidth remaining ratio (\d+)$",
+        "priority": r"^  priority (?:level \d+ )?(\d+)\b",
+        "priority burst": r"^  priority (?:level \d+ )?(?:percent )?\d+ (\d+)$",
+        "shape": r"^  shape average (\d+)\b",
+        "shape bc": r"^  shape average \d+ (\d+) \d+$",
+        "queue-limit": r"^  queue-limit (?:dscp \S+ )?(\d+) (?:packets|bytes)$",
+        "min packets": r"^  random-detect (?:dscp|precedence) \S+ (\d+) \d+ \d+$",
+        "max packets": r"^  random-detect (?:dscp|precedence) \S+ \d+ (\d+) \d+$",
+        "min bytes": r"^  random-detect (?:dscp|precedence) \S+ (\d+) bytes \d+ bytes \d+$",
+        "max bytes": r"^  random-detect (?:dscp|precedence) \S+ \d+ bytes (\d+) bytes \d+$",
+        "denominator": r"^  random-detect (?:dscp|precedence) .* (\d+)$",
+        "exponent": r"^  random-detect exponential-weighting-constant (\d+)$",
+        "cir": r"^  police cir (\d+) ",
+        "pir": r"^  police .* pir (\d+) ",
+        "bc": r"^  police .* bc (\d+) ",
+        "be": r"^  police .* be (\d+) ",
+        "interface": r"^ bandwidth (\d+)$",
+    },
+    "junos": {
+        "transmit-rate": r"transmit-rate (\d+[kmg]?);",
+        "shaping-rate": r"shaping-rate (\d+[kmg]?)\b",
+        "burst-size": r"shaping-rate \S+ burst-size (\d+[kmg]?);",
+        "rate": r"(?:bandwidth-limit|information-rate) (\d+[kmg]?);",
+        "burst": r"(?:burst-size-limit|burst-size) (\d+[kmg]?);",
+    },
+    "tc": {
+        "size": r"\b(?:limit|burst|cburst|min|max|avpkt|memory_limit) (\d+)\b",
+        "quantum": r"\bquantum (\d+)\b",
+    },
+}
+"""Regular expressions of lines with the numbers of `RANGES`; the group is the number."""
+OTHERS = {
+    "ios": {
+        "level": (1, 2, r"^  priority level (\d+)\b"),  # (1)
+        "priority percent": (1, 100, r"^  priority (?:level \d+ )?percent (\d+)\b"),  # (3)
+        "shape be": (0, 154_400_000, r"^  shape average \d+ \d+ (\d+)$"),  # (1)
+        "precedence": (0, 7, r"^  random-detect precedence (\d+) "),  # (2)
+        "dscp": (0, 63, r"^  (?:random-detect|queue-limit) dscp (\d+) "),  # (2)
+    },
+    "junos": {
+        "transmit-rate percent": (1, 100, r"transmit-rate percent (\d+);"),  # (1)
+        "temporal": (1, 32_000_000, r"buffer-size temporal (\d+);"),  # (3)
+        "queue-num": (0, 7, r"queue-num (\d+);"),  # (1)
+        "fill-level": (0, 100, r"(?:fill-level|drop-probability) (\d+)\b"),  # (1)
+    },
+    "tc": {
+        "flows": (1, 65536, r"\bflows (\d+)\b"),  # (1)
+        "r2q": (1, tc.FIELD, r"\br2q (\d+)\b"),  # (1)
+        "htb prio": (0, 7, r"\bhtb .*\bprio (\d+)\b"),  # (1)
+        "gred prio": (1, 16, r"\bvq \d+ .* prio (\d+)$"),  # (1)
+        "vq": (0, 15, r"\bvq (\d+)\b"),  # (1)
+        "vqs": (1, 16, r"\bvqs (\d+)\b"),  # (1)
+        "bands": (1, 16, r"\bbands (\d+)\b"),  # (1)
+        "strict": (1, 16, r"\bstrict (\d+)\b"),  # (1)
+        "prio": (1, 65535, r"\bfilter .*\bprio (\d+)\b"),  # (1)
+        "probability": (0, 1, r"\bprobability (\S+)"),  # (1)
+    },
+}
+"""Numbers that an export writes within these bounds anyway; the sources are those of the dialects' ranges."""
 ANSWERS = Answers(1e9, 1000.0, buffer(1e6), {}, lenient=True)
 UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 NUMBER = re.compile(r"(?<![\w./:-])\d+(?:\.\d+)?[kmg]?(?![\w./:-])")
@@ -34,17 +97,25 @@ NAMES = {
 """Lines whose numbers are names, codepoints or lists."""
 
 
+def bounds(dialect: str) -> dict[str, tuple[float, float, str]]:
+    """The least and the largest number of each command, and the pattern of its lines."""
+    taken = RANGES[dialect]
+    assert taken.keys() == LINES[dialect].keys()
+    known = {name: (taken[name].least, taken[name].most, line) for name, line in LINES[dialect].items()}
+    return known | OTHERS[dialect]
+
+
 def check(text: str, dialect: str) -> None:
     """Every line has numbers that the device takes."""
     for line in text.splitlines():
         if line[:1] in {"#", "!"}:
             continue
         known: set[int] = set()
-        for name, taken in RANGES[dialect].items():
-            for found in re.finditer(taken.line, line):
+        for name, (least, most, pattern) in bounds(dialect).items():
+            for found in re.finditer(pattern, line):
                 digits = found[1].rstrip(";")
                 value = float(digits.rstrip("kmg")) * UNITS.get(digits[-1], 1)
-                assert taken.least <= value <= taken.most, (name, line)
+                assert least <= value <= most, (name, line)
                 known.add(found.start(1))
         lists = re.fullmatch(r"\s*(?:fill-level|drop-probability) \[ ([\d ]+) \];", line)
         assert all(int(number) <= 100 for number in (lists[1].split() if lists else [])), line

@@ -6,8 +6,7 @@ import pytest
 from tests.python.routers.importing import buffer, of_file, of_text
 
 from perhop.errors import PerhopError
-from perhop.routers import Answers, Source, imported
-from perhop.routers.linux import quantities as tc_units
+from perhop.routers import Answers, Source, imported, linux
 
 
 @pytest.mark.parametrize(
@@ -19,7 +18,7 @@ from perhop.routers.linux import quantities as tc_units
     ],
 )  # fmt: skip
 def test_rates(text: str, bps: float | None) -> None:
-    assert tc_units.rate(text) == bps
+    assert linux.rate(text) == bps
 
 
 @pytest.mark.parametrize(
@@ -30,7 +29,7 @@ def test_rates(text: str, bps: float | None) -> None:
     ],
 )  # fmt: skip
 def test_sizes(text: str, size: float | None) -> None:
-    assert tc_units.size(text) == size
+    assert linux.size(text) == size
 
 
 @pytest.mark.parametrize(
@@ -41,11 +40,11 @@ def test_sizes(text: str, size: float | None) -> None:
     ],
 )  # fmt: skip
 def test_the_averaging_exponent(low: float, burst: int, avpkt: float, exponent: int | None) -> None:
-    assert tc_units.wlog(low, burst, avpkt) == exponent
+    assert linux.wlog(low, burst, avpkt) == exponent
 
 
 def test_bursts_of_an_exponent() -> None:
-    found = {n: tc_units.bursts(40000, 1500, n) for n in (2, 4, 6, 7, 9)}
+    found = {n: linux.bursts(40000, 1500, n) for n in (2, 4, 6, 7, 9)}
     assert found == {2: (28, 29), 4: (34, 40), 6: (52, 67), 7: (68, 90), 9: (125, 171)}
 
 

@@ -1,4 +1,4 @@
-"""The dialects. Each is a folder, or a module of one, with a `DIALECT`, and is listed here once.
+"""The dialects. Each is a folder or a module with `DIALECTS`, and is listed here once.
 
 A dialect knows the port's model, the rooms `syntax`, `linux` and `writing`, and no other dialect; nothing
 outside its folder knows of it.
@@ -13,20 +13,10 @@ if TYPE_CHECKING:
     from perhop.routers.dialect import Dialect
 
 MODULES = (
-    "cisco.ios",
-    "cisco.iosxr",
-    "cisco.nxos",
-    "junos",
-    "tc",
-    "vyos",
-    "sonic",
-    "openconfig",
-    "eos",
-    "routeros",
-    "perhop_router",
-)
+    "cisco", "junos", "tc", "vyos", "sonic", "openconfig", "eos", "routeros", "perhop_router",
+)  # fmt: skip
 DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect for dialect in (import_module(f"{__name__}.{module}").DIALECT for module in MODULES)
+    dialect.name: dialect for module in MODULES for dialect in import_module(f"{__name__}.{module}").DIALECTS
 }
 """Every dialect, by name."""
 READERS = {name: dialect for name, dialect in DIALECTS.items() if dialect.read is not None}

@@ -179,10 +179,9 @@ class Amounts:
                 return amount
             case Unit.PACKETS:
                 if quantity.each is not None:
-                    text = (
-                        f"`{quantity.text}`: packets of {quantity.each:g} bytes, which this platform counts"
-                    )
-                    self._account.find("W01", quantity.line, f"{text}; confirm on the device")
+                    text = f"`{quantity.text}`: packets of {quantity.each:g} bytes"
+                    said = "which this platform counts; confirm on the device"
+                    self._account.find("W01", quantity.line, f"{text}, {said}")
                     return amount * quantity.each
                 each, _ = self.packet(quantity.line, f"`{quantity.text}` in bytes")
                 text = f"`{quantity.text}`: packets of {each:g} bytes; confirm on the device"

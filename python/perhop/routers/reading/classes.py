@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import ALL_CODEPOINTS, Match, Port, PortQueue
+from perhop.routers.reading.document import fresh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,12 +36,9 @@ class Classes:
         result: list[PortQueue] = []
         names: set[str] = set()
         for queue in queues:
-            name = queue.name.strip() or "unnamed"
-            while name in names:
-                name += "+"
+            name = fresh(queue.name.strip() or "unnamed", names)
             if name != queue.name:
                 self._account.find("W14", queue.line, f"class {queue.name!r} is called {name} here")
-            names.add(name)
             result.append(queue if name == queue.name else replace(queue, name=name))
         return result
 
@@ -65,7 +63,7 @@ class Classes:
                 self._account.find("W14", line, f"class {queue.name}: {why}")
                 continue
             if left != codepoints:
-                double = shown(codepoints - left)
+                double = units.listed(codepoints - left)
                 self._account.find("W14", line, f"class {queue.name}: an earlier class takes {double}")
             taken |= left
             result.append(replace(queue, match=replace(queue.match, codepoints=left, unknown=())))
@@ -110,20 +108,15 @@ class Classes:
         """The packets of a class with an answer, which replaces its conditions beside codepoints."""
         if not match.unknown:
             if match.codepoints is not None and match.codepoints != answered:
-                before = shown(match.codepoints) or "no codepoint"
-                text = f"--match {name}: {shown(answered)} in place of {before}"
+                before = units.listed(match.codepoints) or "no codepoint"
+                text = f"--match {name}: {units.listed(answered)} in place of {before}"
                 self._account.find("W14", match.line, f"{text}, which the configuration says")
             return answered
         kept = answered & match.most
         if kept != answered:
-            text = f"--match {name}: the class does not take {shown(answered - kept)}, by its other lines"
-            self._account.find("W14", match.unknown[0][0], text)
+            text = f"--match {name}: the class does not take {units.listed(answered - kept)}"
+            self._account.find("W14", match.unknown[0][0], f"{text}, by its other lines")
         return match.sure | kept
-
-
-def shown(codepoints: frozenset[int]) -> str:
-    """Codepoints as messages list them."""
-    return ", ".join(map(str, units.shown_codepoints(codepoints)))
 
 
 def explicit(queues: list[PortQueue]) -> list[PortQueue]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
@@ -31,6 +31,10 @@ class Entry:
     """The way in which the value was obtained; None: it is no value of the device, such as a name."""
     said: str = ""
     """The text of the configuration there, or what was done with it."""
+
+
+Keys = dict[str, list[Entry]]
+"""Keys of each queue, by its name."""
 
 
 @dataclass(slots=True)
@@ -75,6 +79,14 @@ def match_entry(codepoints: Iterable[int], line: int, how: How = How.CONFIGURED)
     """The key `match` of these codepoints."""
     listed = json.dumps(units.shown_codepoints(codepoints))
     return Entry("match", f"{{ dscp = {listed} }}", line, how)
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """A name that is not taken yet: the name, `name+` and so on; from then on it is taken."""
+    while name in taken:
+        name += "+"
+    taken.add(name)
+    return name
 
 
 def to_toml(sections: list[Section], head: list[str], source: Source) -> str:
@@ -130,30 +142,11 @@ class Imported:
 
     def to_json(self, source: Source) -> str:
         """The report as JSON."""
-        return json.dumps(
-            {
-                "dialect": self.dialect,
-                "port": self.port,
-                "values": [
-                    {
-                        "queue": row.queue,
-                        "parameter": row.parameter,
-                        "value": row.value,
-                        "line": row.line or None,
-                        "how": row.how,
-                        "said": row.said,
-                    }
-                    for row in self.rows
-                ],
-                "warnings": [
-                    {
-                        "code": finding.code,
-                        "line": finding.line or None,
-                        "place": source.place(finding.line) if finding.line else None,
-                        "text": finding.text,
-                    }
-                    for finding in self.findings
-                ],
-            },
-            indent=1,
-        )
+        values = [{**asdict(row), "line": row.line or None} for row in self.rows]
+        warnings = []
+        for finding in self.findings:
+            place = source.place(finding.line) if finding.line else None
+            warning = {"code": finding.code, "line": finding.line or None, "place": place}
+            warnings.append({**warning, "text": finding.text})
+        report = {"dialect": self.dialect, "port": self.port, "values": values, "warnings": warnings}
+        return json.dumps(report, indent=1)

@@ -1,4 +1,4 @@
-"""From the configuration of a port to a scenario: its link, its schedulers, its meters, some traffic."""
+"""From the configuration of a port to a scenario: its link, schedulers, meters, and a template of traffic."""
 
 from __future__ import annotations
 
@@ -7,19 +7,92 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, PortQueue
-from perhop.routers.reading.document import Entry, Section, configured, match_entry
-from perhop.routers.reading.meters import profile
+from perhop.routers.reading import document
+from perhop.routers.reading.document import Entry, Section, bytes_entry, configured, fresh, rate_entry
+from perhop.routers.reading.rules import Colors
 from perhop.routers.reading.schedulers import Schedulers
-from perhop.routers.reading.template import traffic
 from perhop.routers.units import key, quoted
 
 if TYPE_CHECKING:
+    from perhop.routers.curves import Color
     from perhop.routers.model import Jitter, PortMeter
-    from perhop.routers.reading.amounts import Answers, Need
+    from perhop.routers.reading.amounts import Amounts, Answers, Need
     from perhop.routers.source import Account
 
+MARKERS = {"one-bucket": "token-bucket", "rfc2697": "srtcm", "rfc2698": "trtcm", "rfc4115": "rfc4115"}
+PROBE = 0.05
+"""A flow of the template in a strict queue sends this part of the link's rate."""
+TEMPLATE = (
+    "Traffic is not part of a router's configuration. This is a template, a flow for each class,",
+    "drop curve and meter: replace numbers, round-trip times (access) and transports by your own.",
+)
 DELAY = "5ms"
 """The delay of the link: no configuration has it."""
+
+
+def profile(meter: PortMeter, amounts: Amounts, account: Account, name: str) -> list[Entry] | None:
+    """The keys of a meter's profile; None (with a finding) if it does nothing that perhop can do."""
+    if meter.conform == "drop":
+        account.find("W10", meter.line, f"policer of {name} drops what conforms; it is left out")
+        return None
+    kind = meter.kind
+    actions = (meter.exceed, meter.violate)
+    if kind != "one-bucket" and actions == ("drop", "drop"):
+        lost = {"rfc2697": "excess burst", "rfc2698": "peak rate and burst", "rfc4115": "excess rate"}[kind]
+        text = f"policer of {name} drops what exceeds: its {lost} has no effect, and is left out"
+        account.find("W10", meter.line, text)
+        kind = "one-bucket"
+    out, text = _out(meter, kind)
+    if text:
+        account.find("W10", meter.line, f"policer of {name}: {text}")
+    bps = amounts.rate(meter.rate)
+    said = f"{meter.kind}, from {meter.rate.text}"
+    entries = [
+        Entry("marker", quoted(MARKERS[kind]), meter.line, How.CONFIGURED, said),
+        rate_entry("rate", bps, meter.rate),
+        bytes_entry("burst", amounts.bytes(meter.burst, bps), meter.burst),
+    ]
+    if kind == "rfc2697" and meter.second_burst is not None:
+        excess = amounts.bytes(meter.second_burst, bps)
+        entries.append(bytes_entry("excess-burst", excess, meter.second_burst))
+    elif kind in {"rfc2698", "rfc4115"} and meter.peak_rate is not None and meter.second_burst is not None:
+        word, burst = ("peak-rate", "peak-burst") if kind == "rfc2698" else ("excess-rate", "excess-burst")
+        peak = amounts.rate(meter.peak_rate)
+        entries.append(rate_entry(word, peak, meter.peak_rate))
+        entries.append(bytes_entry(burst, amounts.bytes(meter.second_burst, peak), meter.second_burst))
+    if kind != "one-bucket" and meter.color_aware:
+        entries.append(configured("mode", '"color-aware"', meter.line))
+    said = f"exceed {meter.exceed}" + ("" if kind == "one-bucket" else f", violate {meter.violate}")
+    entries.append(configured("out", quoted(out), meter.line, said))
+    return entries
+
+
+def _out(meter: PortMeter, kind: str) -> tuple[str, str]:
+    """The value of `out`, and what is approximated."""
+    passed = "what exceeds passes unchanged on the device; here it becomes yellow"
+    if kind == "one-bucket":
+        if meter.exceed == "drop":
+            return "drop", ""
+        return "mark", passed if meter.exceed == "transmit" else ""
+    if meter.violate == "drop":
+        return "drop-red", passed if meter.exceed == "transmit" else ""
+    if meter.exceed == "drop":
+        return "drop", "drops what exceeds but not what violates; here it drops both"
+    return "mark", passed if "transmit" in {meter.exceed, meter.violate} else ""
+
+
+def _kinds(colors: Colors, codepoints: list[int], free: frozenset[int]) -> list[tuple[str, Color, int]]:
+    """The kinds of packets of a queue, for flows: a name (none for the first), a color, a codepoint."""
+    samples = [(label, next((c for c in codes if c in free), None)) for label, codes in colors.samples]
+    known = [(label, value) for label, value in samples if value is not None]
+    if known:
+        return [(label if number else "", "green", value) for number, (label, value) in enumerate(known)]
+    flows: dict[Color, int] = {}
+    for value in codepoints:
+        flows.setdefault(colors.codepoints.get(value, colors.listed[0]), value)
+    for color in colors.listed:
+        flows.setdefault(color, codepoints[0])
+    return [(color if number else "", color, value) for number, (color, value) in enumerate(flows.items())]
 
 
 class Mapping:
@@ -55,7 +128,7 @@ class Mapping:
         top = Section("", [Entry("title", quoted(f"{self._port.name}, imported"))])
         top.entries += [Entry("duration", '"60s"'), Entry("warmup", '"10s"')]
         bps, _, _ = self._amounts.port_rate(self._port.line, "the rate of the link")
-        flows = traffic(tables.order, self._policing, self._port.default_name, self._answers.packet_size, bps)
+        flows = self._traffic(tables.order, bps)
         return [top, link, *tables.sections, *meters, *flows]
 
     # The link
@@ -69,10 +142,8 @@ class Mapping:
             said = f"{shaper.text}, taken as the link's rate"
             burst = self._port.shaper_burst
             if burst is not None and burst.how is How.CONFIGURED:
-                text = (
-                    f"`{burst.text}`: the burst has no effect where the shaper's rate is taken as the link's"
-                )
-                self._account.find("W13", burst.line, f"{text}; give --rate")
+                text = f"`{burst.text}`: the burst has no effect where the shaper's rate"
+                self._account.find("W13", burst.line, f"{text} is taken as the link's; give --rate")
         section.entries = [
             Entry("from", '"router"'),
             Entry("to", '"next"'),
@@ -119,13 +190,10 @@ class Mapping:
             table = profile(meter, self._amounts, self._account, wanted)
             if table is None:
                 continue
-            name = wanted
-            while name in names:
-                name += "+"
-            names.add(name)
+            name = fresh(wanted, names)
             section = Section(f"[[{self.link}.meters]]", [Entry("name", quoted(name), meter.line)], name)
             if codepoints is not None and codepoints | taken != ALL_CODEPOINTS:
-                section.entries.append(match_entry(codepoints, match.line or meter.line))
+                section.entries.append(document.match_entry(codepoints, match.line or meter.line))
             own = ALL_CODEPOINTS - taken if codepoints is None else codepoints
             self._policing.append((name, own))
             taken |= own
@@ -133,7 +201,6 @@ class Mapping:
         return result
 
     def _own_meter(self, given: tuple[Match, str, PortMeter]) -> tuple[Match, str, PortMeter]:
-        """A meter of the port with the codepoints of its packets."""
         match, name, meter = given
         codepoints = self._schedulers.classes.codepoints(match, name, "policer of")
         return replace(match, codepoints=codepoints, unknown=()), name, meter
@@ -146,9 +213,53 @@ class Mapping:
         taken = frozenset[int]().union(*(one.match.codepoints or () for one in named))
         return replace(queue.match, codepoints=ALL_CODEPOINTS - taken)
 
+    # Traffic
+
+    def _traffic(self, order: list[tuple[PortQueue, Colors]], bps: float) -> list[Section]:
+        """A flow for each class, color and meter, to be replaced by the traffic of a link of this rate."""
+        given = self._answers.packet_size
+        packet = "1kB" if given is None else units.bytes_text(given)
+        greedy = f'{{ tcp = "linux", packet = "{packet}" }}'
+        taken = {c for queue, _ in order for c in queue.match.codepoints or ()}
+        result: list[Section] = []
+        names: set[str] = set()
+        sent: set[int] = set()
+
+        def add(name: str, value: int, color: Color, transport: str) -> None:
+            name = fresh(name, names)
+            sent.add(value)
+            shown = units.SHOWN.get(value)
+            entries = [
+                Entry("name", quoted(name)),
+                Entry("count", "1", 0, None, "how many"),
+                Entry("from", '"router"'),
+                Entry("to", '"next"'),
+                Entry("dscp", quoted(shown) if shown else str(value)),
+                Entry("color", quoted(color), 0, None, "the drop curve of these packets"),
+                Entry("transport", transport),
+            ]
+            result.append(Section("[[flows]]", entries))
+
+        for queue, colors in order or [(PortQueue(self._port.default_name, 0), Colors())]:
+            codepoints = sorted(queue.match.codepoints or ())
+            if not codepoints:
+                named = [c for c in colors.codepoints if c not in taken]
+                codepoints = named or [c for c in range(64) if c not in taken][:1] or [0]
+            free = ALL_CODEPOINTS - taken if queue.match.codepoints is None else ALL_CODEPOINTS
+            rate = units.rate_text(max(1.0, bps * PROBE))
+            probe = f'{{ udp = "cbr", rate = "{rate}", packet = "{packet}" }}'
+            for label, color, value in _kinds(colors, codepoints, free):
+                name = f"{queue.name}-{label}" if label else queue.name
+                add(name, value, color, greedy if queue.level is None else probe)
+        for name, codes in self._policing:
+            if codes and not codes & sent:
+                add(name, min(codes), "green", greedy)
+        if result:
+            result[0].comments = TEMPLATE
+        return result
+
 
 def _jitter(jitter: Jitter) -> Entry:
-    """The random delay of a link."""
     times = {"max": jitter.most}
     if jitter.sd is not None:
         times = {"mean": jitter.mean, "sd": jitter.sd, **times}

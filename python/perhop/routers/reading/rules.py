@@ -14,12 +14,13 @@ from perhop.routers.reading.document import Entry, bytes_entry, configured
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from perhop.routers.curves import Shape
-    from perhop.routers.model import Drop, PortQueue, Selector
+    from perhop.routers.model import Block, Drop, PortQueue, Selector
     from perhop.routers.reading.amounts import Amounts
     from perhop.routers.source import Account
+
+CODEL_KEYS = {"limit", "target", "interval", "ecn", "law"}
+"""Keys that CoDel shares with schedulers that hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +73,54 @@ class Rules:
     def rule(self, queue: PortQueue, service_bps: float | None, *, whole_port: bool) -> Rule:
         """A queue's AQM."""
         if queue.head_drop:
-            text = f"class {queue.name} drops at the head; here at the tail"
-            self._account.find("W09", queue.line, text)
-        if queue.block is not None:
-            listed: tuple[Color, ...] = ("green", "yellow") if queue.block.name == "rio" else ("green",)
-            return Rule(self._block(queue, whole_port=whole_port), Colors(listed=listed))
-        service = self._service(queue, service_bps)
-        limit = self._limit(queue, service_bps)
-        drops, in_packets = self._shapes(queue, limit, service)
-        total = self._total(limit, service, in_packets=in_packets)
+            self._account.find("W09", queue.line, f"class {queue.name} drops at the head; here at the tail")
+        if queue.block is None:
+            return _Curves(queue, service_bps, self._amounts, self._account).rule()
+        listed: tuple[Color, ...] = ("green", "yellow") if queue.block.name == "rio" else ("green",)
+        return Rule(self._block(queue.name, queue.block, whole_port=whole_port), Colors(listed=listed))
 
-        def in_units(given: Quantity) -> str:
-            if _countable(given):
-                return f"{max(1, round(given.number))}p"
-            if in_packets and given.unit is Unit.PERCENT:
-                return f"{max(1, round(given.number / 100 * total))}p"
-            whole = Quantity(total, Unit.BYTES)
-            return units.bytes_text(self._amounts.bytes(given, service(), whole))
+    def _block(self, who: str, block: Block, *, whole_port: bool) -> list[Entry]:
+        keys, first = block.keys, configured(block.role, quoted(block.name), block.line)
+        if block.role == "scheduler" and not whole_port:
+            text = f"class {who}: {block.name} within a class is not simulated; CoDel in its place"
+            self._account.find("W06", block.line, text)
+            keys = tuple(item for item in block.keys if item[0] in CODEL_KEYS)
+            for name, value, line in block.keys:
+                if name not in CODEL_KEYS:
+                    text = f"class {who}: {name} {value} of {block.name} has no effect here"
+                    self._account.find("W13", line, text)
+            first = configured("aqm", '"codel"', block.line, block.name)
+        return [first, *(configured(key, value, line) for key, value, line in keys)]
 
-        if not any(shape is not None for _, shape in drops) and not self._limited(queue, drops, limit):
+
+class _Curves:
+    """The table of a queue's AQM from its limit and its drop curves."""
+
+    def __init__(self, queue: PortQueue, bps: float | None, amounts: Amounts, account: Account) -> None:
+        self._queue = queue
+        self._service_bps = bps
+        self._amounts = amounts
+        self._account = account
+        self._limit = self._limit_of()
+        quantities = [quantity for drop in queue.curves for quantity, _ in drop.curve.points]
+        plain = all(q.unit is Unit.PERCENT or _countable(q) for q in quantities)
+        self._in_packets = plain and _countable(self._limit)
+        """Whether the curves and the limit are in packets."""
+        self._total = self._limit.number if self._in_packets else self._bytes(self._limit)
+        """The limit in packets or bytes."""
+
+    def rule(self) -> Rule:
+        queue = self._queue
+        drops = [(drop, self._shape(drop)) for drop in self._reached()]
+        if not any(shape is not None for _, shape in drops) and not self._limited(drops):
             how = How.CONFIGURED if queue.line > 0 else How.DEFAULT
-            entries = [Entry("aqm", '"drop-tail"', limit.line or queue.line, how)]
-            return Rule([*entries, self._limit_entry(limit, total, in_packets=in_packets)])
-        groups = self._groups(queue, drops)
-        return self._early(queue, groups, limit, total, in_units, in_packets=in_packets)
+            kind = Entry("aqm", '"drop-tail"', self._limit.line or queue.line, how)
+            return Rule([kind, self._limit_entry()])
+        return self._early(self._groups(drops))
 
-    def _limited(self, queue: PortQueue, drops: list[tuple[Drop, Shape | None]], limit: Quantity) -> bool:
+    def _limited(self, drops: list[tuple[Drop, Shape | None]]) -> bool:
         """Whether some packets have a limit of their own; those that say the queue's are left out."""
+        queue, limit = self._queue, self._limit
         own = queue.match.codepoints or ALL_CODEPOINTS
         for selector, quantity in queue.limits:
             if selector.codepoints is not None and not selector.codepoints & own:
@@ -111,73 +133,52 @@ class Rules:
         ]
         return bool(queue.limits) or any(drop.limit is not None for drop, _ in drops)
 
-    def _service(self, queue: PortQueue, service_bps: float | None) -> Callable[[], float]:
-        def rate() -> float:
-            if service_bps is not None:
-                return service_bps
-            return self._amounts.port_rate(queue.line, f"the service rate of class {queue.name}")[0]
+    # Amounts
 
-        return rate
+    def _service(self) -> float:
+        if self._service_bps is not None:
+            return self._service_bps
+        queue = self._queue
+        return self._amounts.port_rate(queue.line, f"the service rate of class {queue.name}")[0]
 
-    def _block(self, queue: PortQueue, *, whole_port: bool) -> list[Entry]:
-        block = queue.block
-        if block is None:  # pragma: no cover - callers have asked
-            return []
-        if block.role == "scheduler" and not whole_port:
-            text = f"class {queue.name}: {block.name} within a class is not simulated; CoDel in its place"
-            self._account.find("W06", block.line, text)
-            kept = [item for item in block.keys if item[0] in {"limit", "target", "interval", "ecn", "law"}]
-            for name, value, line in block.keys:
-                if name not in {"limit", "target", "interval", "ecn", "law"}:
-                    text = f"class {queue.name}: {name} {value} of {block.name} has no effect here"
-                    self._account.find("W13", line, text)
-            entries = [configured("aqm", '"codel"', block.line, block.name)]
-            return entries + [configured(key, value, line) for key, value, line in kept]
-        entries = [configured(block.role, quoted(block.name), block.line)]
-        return entries + [configured(key, value, line) for key, value, line in block.keys]
+    def _bytes(self, quantity: Quantity, whole: Quantity | None = None) -> float:
+        service = self._service() if quantity.unit is Unit.SECONDS else 0.0
+        return self._amounts.bytes(quantity, service, whole)
 
-    # The limit
+    def _shown(self, given: Quantity) -> str:
+        """A limit of some packets as scenarios write it."""
+        if _countable(given):
+            return f"{max(1, round(given.number))}p"
+        if self._in_packets and given.unit is Unit.PERCENT:
+            return f"{max(1, round(given.number / 100 * self._total))}p"
+        whole = Quantity(self._total, Unit.BYTES)
+        return units.bytes_text(self._amounts.bytes(given, self._service(), whole))
 
-    def _limit(self, queue: PortQueue, service_bps: float | None) -> Quantity:
+    def _limit_of(self) -> Quantity:
+        queue = self._queue
         if queue.limit is not None:
             return queue.limit
         highest = [drop.curve.points[-1][0] for drop in queue.curves if drop.curve.points]
         if self._amounts.lenient and highest:
             most = max(highest, key=lambda quantity: quantity.number)
             if most.unit in {Unit.BYTES, Unit.PACKETS, Unit.SECONDS, Unit.SEGMENTS}:
-                text = f"class {queue.name}: queue limit assumed as twice the largest max"
-                self._account.find("W04", queue.line, text)
-                number = 2 * most.number
-                return Quantity(number, most.unit, 0, How.ASSUMED, most.each, "twice the largest max")
+                said = "twice the largest max"
+                self._account.find("W04", queue.line, f"class {queue.name}: queue limit assumed as {said}")
+                return Quantity(2 * most.number, most.unit, 0, How.ASSUMED, most.each, said)
         self._account.find("W04", queue.line, f"class {queue.name}: no queue limit is configured")
-        return self._amounts.buffer(queue.line, f"the queue limit of class {queue.name}", service_bps)
+        why = f"the queue limit of class {queue.name}"
+        return self._amounts.buffer(queue.line, why, self._service_bps)
 
-    def _total(self, limit: Quantity, service: Callable[[], float], *, in_packets: bool) -> float:
-        if in_packets:
-            return limit.number
-        return self._amounts.bytes(limit, service() if limit.unit is Unit.SECONDS else 0.0)
-
-    def _limit_entry(self, limit: Quantity, total: float, *, in_packets: bool) -> Entry:
-        text = f"{max(1, round(total))}p" if in_packets else units.bytes_text(total)
+    def _limit_entry(self) -> Entry:
+        limit = self._limit
+        text = f"{max(1, round(self._total))}p" if self._in_packets else units.bytes_text(self._total)
         return Entry("limit", quoted(text), limit.line, limit.how, limit.text)
 
     # Curves
 
-    def _shapes(
-        self, queue: PortQueue, limit: Quantity, service: Callable[[], float]
-    ) -> tuple[list[tuple[Drop, Shape | None]], bool]:
-        """The queue's curves, and whether they and the limit are in packets."""
-        quantities = [quantity for drop in queue.curves for quantity, _ in drop.curve.points]
-        plain = all(q.unit is Unit.PERCENT or _countable(q) for q in quantities)
-        in_packets = plain and _countable(limit)
-        total = self._total(limit, service, in_packets=in_packets) if quantities else 0.0
-        reached = self._reached(queue)
-        return [
-            (drop, self._shape(queue, drop, limit, total, service, in_packets=in_packets)) for drop in reached
-        ], in_packets
-
-    def _reached(self, queue: PortQueue) -> list[Drop]:
+    def _reached(self) -> list[Drop]:
         """The curves of packets that the class takes; others are reported, and kept if there are no more."""
+        queue = self._queue
         codepoints = queue.match.codepoints
         if codepoints is None:
             return queue.curves
@@ -192,54 +193,39 @@ class Rules:
                 self._account.find("W14", drop.curve.line, text)
         return kept
 
-    def _shape(
-        self,
-        queue: PortQueue,
-        drop: Drop,
-        limit: Quantity,
-        total: float,
-        service: Callable[[], float],
-        *,
-        in_packets: bool,
-    ) -> Shape | None:
+    def _shape(self, drop: Drop) -> Shape | None:
         """A curve in bytes or packets; None: these packets drop on overflow only."""
+        total, line = self._total, drop.curve.line
         points = []
         for quantity, p in drop.curve.points:
-            if in_packets:
+            if self._in_packets:
                 percent = quantity.unit is Unit.PERCENT
-                fill = total * quantity.number / 100 if percent else quantity.number
+                points.append((total * quantity.number / 100 if percent else quantity.number, p))
             else:
-                whole = Quantity(total, Unit.BYTES)
-                fill = self._amounts.bytes(
-                    quantity, service() if quantity.unit is Unit.SECONDS else 0.0, whole
-                )
-            points.append((fill, p))
+                points.append((self._bytes(quantity, Quantity(total, Unit.BYTES)), p))
         if not points:
             return None
-        line = drop.curve.line
-        label = f"class {queue.name}, {drop.selector.label}"
-        if any(quantity.unit is Unit.PERCENT for quantity, _ in drop.curve.points) and not in_packets:
-            base = limit.text or "the queue limit"
+        label = f"class {self._queue.name}, {drop.selector.label}"
+        percents = [quantity.unit is Unit.PERCENT for quantity, _ in drop.curve.points]
+        if any(percents) and not self._in_packets:
+            base = self._limit.text or "the queue limit"
             self._account.find("W05", line, f"{label}: percent of {base}, {total:.0f} B")
         shape, fell = curves.shaped(points, drop.curve.interpolation, total, line, drop.curve.how)
         if fell:
             text = f"{label}: a probability below that of a lower fill; it stays as high as before here"
             self._account.find("W06", line, text)
         # Below the limit nothing is said; a curve of a table ends at the limit by nature.
-        percent = all(q.unit is Unit.PERCENT for q, _ in drop.curve.points)
         if shape is None:
-            if not percent and points[0][0] >= total:
+            if not all(percents) and points[0][0] >= total:
                 text = f"{label}: min is not below the queue limit; only tail drop acts"
                 self._account.find("W03", line, text)
             return None
-        if in_packets:
+        if self._in_packets:
             shape = self._whole_packets(label, shape)
         elif not isinstance(shape, Ramp):  # fills below a byte are one
-            whole_bytes = {
-                0.0 if x <= 0 else max(1.0, float(math.floor(x + 0.5))): p for x, p in shape.points
-            }
-            shape = replace(shape, points=tuple(sorted(whole_bytes.items())))
-        if shape.high >= total and not (percent and shape.high <= total):
+            fills = {0.0 if x <= 0 else max(1.0, float(math.floor(x + 0.5))): p for x, p in shape.points}
+            shape = replace(shape, points=tuple(sorted(fills.items())))
+        if shape.high >= total and not (all(percents) and shape.high <= total):
             text = f"{label}: max is not below the queue limit; tail drop acts first"
             self._account.find("W03", line, text)
         return curves.with_selectors(shape, (drop.selector,))
@@ -249,24 +235,14 @@ class Rules:
         fills = [shape.low, shape.high] if isinstance(shape, Ramp) else [fill for fill, _ in shape.points]
         if max(abs(round(fill) - fill) for fill in fills) > 1e-6:
             listed = " and ".join(f"{fill:g}" for fill in fills)
-            text = f"{label}: thresholds {listed} rounded to whole packets"
-            self._account.find("W16", shape.line, text)
+            self._account.find("W16", shape.line, f"{label}: thresholds {listed} rounded to whole packets")
         if isinstance(shape, Ramp):
             return replace(shape, low=float(round(shape.low)), high=float(round(shape.high)))
         points = {float(round(fill)): p for fill, p in shape.points}
         return replace(shape, points=tuple(sorted(points.items())))
 
-    def _early(
-        self,
-        queue: PortQueue,
-        groups: list[Group],
-        limit: Quantity,
-        total: float,
-        in_units: Callable[[Quantity], str],
-        *,
-        in_packets: bool,
-    ) -> Rule:
-        unit = (lambda value: str(round(value))) if in_packets else units.bytes_text
+    def _early(self, groups: list[Group]) -> Rule:
+        queue = self._queue
         special = any(group.limit is not None or group.ecn is not None for group in groups)
         for group in groups:
             if group.shape is not None:
@@ -279,34 +255,33 @@ class Rules:
         (only, *others) = groups
         if not others and only.everything and isinstance(only.shape, Ramp) and not special:
             entries = [configured("aqm", '"red"', first)]
-            entries.append(_curve_entry("thresholds", only.shape, unit))
+            entries.append(self._curve_entry("thresholds", only.shape))
             if queue.adaptive:
                 said = "max_p between 0.01 and 0.5, every 0.5 s"
                 entries.append(configured("adaptive", "true", _place(queue), said))
             colors = Colors(dict.fromkeys(queue.match.codepoints or (), "green"))
         elif assigned is not None and not all(group.everything for group in groups):
             entries = [configured("aqm", '"wred"', first)]
-            entries += [_curve_entry(color, shape, unit) for color, shape in assigned.items()]
+            entries += [self._curve_entry(color, shape) for color, shape in assigned.items()]
             known = not queue.colors_assumed and any(group.color is not None for group in groups)
             if known and "yellow" in assigned and "red" not in assigned:
                 said = "no curve for them: dropped on overflow only"
                 profiles = [[configured("match", '{ color = "red" }', queue.line, said)]]
-            colors = self._colors(queue, assigned)
+            colors = self._colors(assigned)
         else:
             entries = [configured("aqm", '"wred"', first)]
-            profiles = [self._profile(group, unit, in_units) for group in groups]
-            colors = self._kinds(queue, groups)
-        entries.append(self._limit_entry(limit, total, in_packets=in_packets))
+            profiles = [self._profile(group) for group in groups]
+            colors = self._kinds(groups)
+        entries.append(self._limit_entry())
         if shapes:
-            entries += self._average(queue)
-            entries += self._ecn(queue)
-            entries += self._packet(queue, first, in_packets=in_packets)
+            entries += self._average()
+            if queue.ecn is not Ecn.OFF:
+                place = queue.ecn_line or queue.line
+                entries.append(configured("ecn", ECN_VALUES[queue.ecn], place, str(queue.ecn)))
+            entries += self._packet(first)
         return Rule(entries, colors, profiles)
 
-    def _profile(
-        self, group: Group, unit: Callable[[float], str], in_units: Callable[[Quantity], str]
-    ) -> list[Entry]:
-        """A drop profile: which packets, and what is for them."""
+    def _profile(self, group: Group) -> list[Entry]:
         labels = ", ".join(selector.label for selector in group.selectors)
         entries = []
         if group.color is not None:
@@ -314,15 +289,15 @@ class Rules:
         elif not group.everything:
             entries.append(configured("match", _match(group.codepoints), group.line, labels))
         if group.shape is not None:
-            entries.append(_curve_entry("curve", group.shape, unit))
+            entries.append(self._curve_entry("curve", group.shape))
         if group.limit is not None:
             given = group.limit
-            entries.append(Entry("limit", quoted(in_units(given)), given.line, given.how, given.text))
+            entries.append(Entry("limit", quoted(self._shown(given)), given.line, given.how, given.text))
         if group.ecn is not None and group.shape is not None:
             entries.append(configured("ecn", ECN_VALUES[group.ecn], group.line, str(group.ecn)))
         return entries
 
-    def _colors(self, queue: PortQueue, assigned: dict[Color, Shape]) -> Colors:
+    def _colors(self, assigned: dict[Color, Shape]) -> Colors:
         """The colors of codepoints, for the template of traffic."""
         by_codepoint: dict[int, Color] = {}
         for color, shape in assigned.items():
@@ -330,16 +305,16 @@ class Rules:
                 for value in selector.codepoints or ():
                     own = selector.color or drop_precedence(value) or "green"
                     by_codepoint.setdefault(value, own if own in assigned else color)
-        for value in queue.match.codepoints or ():
+        for value in self._queue.match.codepoints or ():
             by_codepoint.setdefault(value, "green")
         return Colors(by_codepoint, tuple(assigned))
 
-    def _kinds(self, queue: PortQueue, groups: list[Group]) -> Colors:
+    def _kinds(self, groups: list[Group]) -> Colors:
         """A codepoint of each profile, or the colors that profiles are for."""
         listed = [group.color for group in groups if group.color is not None]
         if listed:
             named = {value: g.color for g in groups if g.color for value in g.codepoints}
-            for value in queue.match.codepoints or ():
+            for value in self._queue.match.codepoints or ():
                 named.setdefault(value, "green")
             return Colors(named, tuple(listed))
         samples = []
@@ -353,22 +328,21 @@ class Rules:
 
     # Which packets have which curve
 
-    def _groups(self, queue: PortQueue, drops: list[tuple[Drop, Shape | None]]) -> list[Group]:
+    def _groups(self, drops: list[tuple[Drop, Shape | None]]) -> list[Group]:
         """Packets with the same curve, limit and ECN mode, each group with its selectors."""
+        queue = self._queue
         if any(drop.selector.color is not None for drop, _ in drops):
-            return self._by_color(queue, drops)
+            return self._by_color(drops)
         universe = queue.match.codepoints or ALL_CODEPOINTS
         others = next(((d, s) for d, s in drops if d.selector.codepoints is None), None)
         if others is None and drops:
-            others = self._without_curve(queue, universe, drops)
+            others = self._without_curve(universe, drops)
         found: dict[object, Group] = {}
         for value in sorted(universe):
-            drop, shape = next(
-                ((d, s) for d, s in drops if value in (d.selector.codepoints or ())), others or (None, None)
-            )
-            limit = next(
-                ((s, q) for s, q in queue.limits if s.codepoints is None or value in s.codepoints), None
-            )
+            own = ((drop, shape) for drop, shape in drops if value in (drop.selector.codepoints or ()))
+            drop, shape = next(own, others or (None, None))
+            limits = ((s, q) for s, q in queue.limits if s.codepoints is None or value in s.codepoints)
+            limit = next(limits, None)
             own_limit = limit[1] if limit is not None else drop.limit if drop is not None else None
             ecn = drop.ecn if drop is not None and drop.ecn is not queue.ecn else None
             amount = None if own_limit is None else (own_limit.number, own_limit.unit)
@@ -394,15 +368,13 @@ class Rules:
             groups = [group for group in groups if not group.plain]
         return groups
 
-    def _by_color(self, queue: PortQueue, drops: list[tuple[Drop, Shape | None]]) -> list[Group]:
+    def _by_color(self, drops: list[tuple[Drop, Shape | None]]) -> list[Group]:
         groups = []
         for drop, shape in drops:
-            ecn = drop.ecn if drop.ecn is not queue.ecn else None
+            ecn = drop.ecn if drop.ecn is not self._queue.ecn else None
             codes = set(drop.selector.codepoints or ())
-            group = Group(
-                shape, [drop.selector], codes, drop.selector.color, drop.limit, ecn, drop.curve.line
-            )
-            groups.append(group)
+            own = drop.selector
+            groups.append(Group(shape, [own], codes, own.color, drop.limit, ecn, drop.curve.line))
         same = {(g.shape.numbers if g.shape else None, g.limit, g.ecn) for g in groups}
         if len(groups) == len(COLORS) and len(same) == 1:
             groups[0].everything, groups[0].color = True, None
@@ -410,15 +382,16 @@ class Rules:
         return [group for group in groups if group.shape is not None or group.limit is not None]
 
     def _without_curve(
-        self, queue: PortQueue, universe: frozenset[int], drops: list[tuple[Drop, Shape | None]]
+        self, universe: frozenset[int], drops: list[tuple[Drop, Shape | None]]
     ) -> tuple[Drop, Shape | None] | None:
         """The curve for codepoints that no curve names: the most lenient one, which is reported."""
+        queue = self._queue
         covered = frozenset[int]().union(*(drop.selector.codepoints or () for drop, _ in drops))
         missing = universe - covered
         if not missing:
             return None
         every = queue.match.codepoints is None
-        names = "other codepoints" if every else ", ".join(map(str, units.shown_codepoints(missing)))
+        names = "other codepoints" if every else units.listed(missing)
         text = f"class {queue.name}: no curve is configured for {names}; the most lenient one here"
         self._account.find("W04", drops[0][0].curve.line, text)
         free = next((pair for pair in drops if pair[1] is None), None)
@@ -427,36 +400,25 @@ class Rules:
 
     # The other keys
 
-    def _average(self, queue: PortQueue) -> list[Entry]:
-        average = queue.average
+    def _average(self) -> list[Entry]:
+        queue, average = self._queue, self._queue.average
         if average is None or average.weight is None:
             text = f"class {queue.name}: the weight of the average is not known; instantaneous (1) here"
             self._account.find("W02", 0 if average is None else average.line, text)
-            entry = Entry("weight", "1.0", queue.line, How.ASSUMED, "weight unknown")
+            weight = Entry("weight", "1.0", queue.line, How.ASSUMED, "weight unknown")
         else:
-            value = units.plain(average.weight, 12)
-            entry = Entry(
-                "weight", value if "." in value else f"{value}.0", average.line, average.how, average.text
-            )
-        if queue.spacing_known:
-            return [
-                entry,
-                Entry("wait", "false", _place(queue), How.DEFAULT, "1 to 1/p packets between drops"),
-            ]
-        text = (
-            f"class {queue.name}: how drops are spaced on this platform is not known; 1 to 1/p packets here"
-        )
-        self._account.find("W12", queue.line, text)
-        return [entry, Entry("wait", "false", 0, How.ASSUMED, "spacing of drops")]
+            value = units.decimal(average.weight)
+            weight = Entry("weight", value, average.line, average.how, average.text)
+        wait = Entry("wait", "false", _place(queue), How.DEFAULT, "1 to 1/p packets between drops")
+        if not queue.spacing_known:
+            text = f"class {queue.name}: how drops are spaced on this platform is not known"
+            self._account.find("W12", queue.line, f"{text}; 1 to 1/p packets here")
+            wait = Entry("wait", "false", 0, How.ASSUMED, "spacing of drops")
+        return [weight, wait]
 
-    def _ecn(self, queue: PortQueue) -> list[Entry]:
-        if queue.ecn is Ecn.OFF:
-            return []
-        return [configured("ecn", ECN_VALUES[queue.ecn], queue.ecn_line or queue.line, str(queue.ecn))]
-
-    def _packet(self, queue: PortQueue, line: int, *, in_packets: bool) -> list[Entry]:
-        entries = []
-        if not in_packets:
+    def _packet(self, line: int) -> list[Entry]:
+        queue, entries = self._queue, []
+        if not self._in_packets:
             said = "p is the same for packets of all sizes"
             entries.append(Entry("scale-by-size", "false", _place(queue), How.DEFAULT, said))
         if queue.mean_packet is not None:
@@ -466,6 +428,20 @@ class Rules:
         value, how = self._amounts.packet(line, why)
         said = "--packet-size" if how is How.ASKED else ""
         return [*entries, Entry("mean-packet", quoted(units.bytes_text(value)), 0, how, said)]
+
+    def _curve_entry(self, key: str, shape: Shape) -> Entry:
+        def amount(value: float) -> str:
+            if self._in_packets:
+                return str(round(value))
+            return units.bytes_text(value) if value > 0 else "0B"
+
+        if isinstance(shape, Ramp):
+            text = f"{amount(shape.low)}/{amount(shape.high)}/{units.plain(shape.most, 6)}"
+        else:
+            word = "interpolate" if shape.interpolation == "linear" else "segmented"
+            text = f"{word} " + ", ".join(f"{amount(fill)}/{units.plain(p, 6)}" for fill, p in shape.points)
+        labels = ", ".join(selector.label for selector in shape.selectors)
+        return Entry(key, quoted(text), shape.line, shape.how, labels)
 
 
 def _countable(quantity: Quantity) -> bool:
@@ -482,19 +458,6 @@ def _match(codepoints: set[int]) -> str:
     if len(codepoints) == 8 * len(precedences):
         return f"{{ precedence = {precedences[0] if len(precedences) == 1 else json.dumps(precedences)} }}"
     return f"{{ dscp = {json.dumps(units.shown_codepoints(codepoints))} }}"
-
-
-def _curve_entry(key: str, shape: Shape, unit: Callable[[float], str]) -> Entry:
-    def amount(value: float) -> str:
-        return unit(value) if value > 0 or unit(1.0) == "1" else "0B"
-
-    if isinstance(shape, Ramp):
-        text = f"{amount(shape.low)}/{amount(shape.high)}/{units.plain(shape.most, 6)}"
-    else:
-        word = "interpolate" if shape.interpolation == "linear" else "segmented"
-        text = f"{word} " + ", ".join(f"{amount(fill)}/{units.plain(p, 6)}" for fill, p in shape.points)
-    labels = ", ".join(selector.label for selector in shape.selectors)
-    return Entry(key, quoted(text), shape.line, shape.how, labels)
 
 
 def _place(queue: PortQueue) -> int:

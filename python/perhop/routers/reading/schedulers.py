@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, PortQueue, Quantity, Rate, RateUnit, Unit
-from perhop.routers.reading import trees
+from perhop.routers.reading import document, trees
 from perhop.routers.reading.amounts import Amounts
 from perhop.routers.reading.classes import Classes, complete, explicit
-from perhop.routers.reading.document import Entry, Section, bytes_entry, configured, match_entry, rate_entry
+from perhop.routers.reading.document import Entry, Keys, Section, bytes_entry, configured, rate_entry
 from perhop.routers.reading.rules import Colors, Rules
 from perhop.routers.reading.sharing import FULL, Shares, limit_of
 from perhop.routers.units import quoted
@@ -27,6 +27,9 @@ LEAST_BURST = 1500.0
 MOST_STRICT = 2
 POLICED_LIMIT = "1000p"
 """The limit of the queue behind policers of arriving packets; the configuration says nothing of it."""
+
+
+Queues = list[PortQueue]
 
 
 @dataclass(slots=True)
@@ -58,16 +61,16 @@ class Schedulers:
         """Queues whose own policer is that of a strict queue."""
         self.names: list[str] = []
         """The names of classes, as --match has them."""
-        self.nested: list[PortQueue] = []
+        self.nested: Queues = []
         """Queues of policies within classes, with the packets that each has."""
 
-    def queues(self) -> list[PortQueue]:
+    def queues(self) -> Queues:
         """The queues of the port, by name and with their packets."""
         named = self.classes.named(self.port.queues)
         self.names = [queue.name for queue in named]
         return self.classes.disjoint(named)
 
-    def scheduled(self, queues: list[PortQueue], path: str) -> Tables:
+    def scheduled(self, queues: Queues, path: str) -> Tables:
         """The tables of the port's queue."""
         if not queues:  # a link without a queue is not measured
             said = "policers only: a queue beside them"
@@ -85,14 +88,14 @@ class Schedulers:
         result.add(self._alone(path, queues[0]) if len(queues) == 1 else self._together(path, queues))
         return result
 
-    def _alone(self, path: str, queue: PortQueue) -> Tables:
-        """A queue without a scheduler beside it."""
-        found = self._rules.rule(queue, self._service(queue), whole_port=True)
+    def _alone(self, path: str, queue: PortQueue, *, whole_port: bool = True) -> Tables:
+        """The table of a queue's AQM, and those of its drop profiles."""
+        found = self._rules.rule(queue, self._service(queue), whole_port=whole_port)
         profiles = [Section(f"[[{path}.profiles]]", entries, queue.name) for entries in found.profiles]
         section = Section(f"[{path}]", found.entries, queue.name)
         return Tables([section, *profiles], [(queue, found.colors)])
 
-    def _together(self, path: str, queues: list[PortQueue]) -> Tables:
+    def _together(self, path: str, queues: Queues) -> Tables:
         """Several queues: strict ones and others that share, by the scheduler that says most of it."""
         strict = sorted((q for q in queues if q.level is not None), key=lambda q: q.level or 0)
         others = [q for q in queues if q.level is None]
@@ -119,17 +122,14 @@ class Schedulers:
             self._shares.unused(queues, used | {q.name: self._shares.guaranteed(q) for q in strict if capped})
         return self._listed(path, top, queues, keys)
 
-    def _listed(
-        self, path: str, top: Section, queues: list[PortQueue], keys: dict[str, list[Entry]]
-    ) -> Tables:
+    def _listed(self, path: str, top: Section, queues: Queues, keys: Keys) -> Tables:
         """A scheduler with its queues, of which the last takes all other packets."""
         result = Tables([top])
         for queue in queues:
             result.add(self._queue(path, queue, keys[queue.name], last=queue is queues[-1]))
         return result
 
-    def _tree(self, path: str, queues: list[PortQueue], port: Port) -> Tables:
-        """The tables of a hierarchical token bucket."""
+    def _tree(self, path: str, queues: Queues, port: Port) -> Tables:
         result = Tables()
         taken = frozenset[int]().union(*(queue.match.codepoints or () for queue in queues))
 
@@ -155,11 +155,11 @@ class Schedulers:
         self._account.find("W13", ceiling.line, text)
         return replace(queue, ceiling=None)
 
-    def _limited(self, queues: list[PortQueue]) -> bool:
+    def _limited(self, queues: Queues) -> bool:
         """Whether some of these have a ceiling or a policy of their own, which only `htb` can say."""
         return any(queue.ceiling is not None or queue.within for queue in queues)
 
-    def _borrowing(self, path: str, queues: list[PortQueue], strict: list[PortQueue]) -> Tables:
+    def _borrowing(self, path: str, queues: Queues, strict: Queues) -> Tables:
         """The tables of a tree of `htb`: ceilings, strict queues that are shaped, policies within classes."""
         contended = any(map(self._borrows, queues))
         sure = [queue for queue in strict if contended and _shares_above(queue)]
@@ -176,9 +176,7 @@ class Schedulers:
         limits = [self._strict_rate(queue, most) for queue in strict]
         left = max(base - sum(rate.number for rate, _ in limits), base * trees.BYPASS) if limits else base
         total = sum(self.amounts.rate(q.guarantee) for q in queues if q.guarantee is not None)
-        if total > left * 1.0005 and not self.amounts.needs:
-            text = f"the guarantees add up to {units.shown_rate(total)} of {units.shown_rate(left)}"
-            self._account.find("W16", self.port.line, f"{text}; they are shares here")
+        self._shares.exceeded(total, left)
         parts = self._shares.fractions(queues, left)
         scale = left / max(sum(parts), 1.0)
         ceilings = [None if q.ceiling is None else self.amounts.rate(q.ceiling) for q in queues]
@@ -187,30 +185,23 @@ class Schedulers:
         for queue, made in zip(ordered, root.classes, strict=True):
             self._cburst(queue, made)
         for queue in strict:
-            self._shares.unused(
-                [replace(queue, cap=None, ceiling=None)], {queue.name: limit_of(queue) or queue.ceiling}
-            )
+            alone = replace(queue, cap=None, ceiling=None)
+            self._shares.unused([alone], {queue.name: limit_of(queue) or queue.ceiling})
         for queue in queues:
             self._shares.unused([queue], {queue.name: queue.guarantee or queue.share})
         return self._tree(path, ordered, replace(self.port, tree=[root], quantum_divisor=None))
 
     def _borrows(self, queue: PortQueue) -> bool:
-        """Whether a queue may have more than its guarantee."""
         ceiling, rate = queue.ceiling, queue.guarantee
         return ceiling is None or rate is None or self.amounts.rate(ceiling) > self.amounts.rate(rate)
 
-    def _shaped_strict(self, strict: list[PortQueue]) -> int | None:
+    def _shaped_strict(self, strict: Queues) -> int | None:
         """The first strict queue that a shaper delays: one whose policer does not drop its packets before."""
         for place, queue in enumerate(strict):
-            if queue.ceiling is None:
+            ceiling, found = queue.ceiling, _policer(queue)
+            if ceiling is None:
                 continue
-            found = _policer(queue)
-            always = found is not None and found[1]
-            if (
-                found is None
-                or not always
-                or self.amounts.rate(found[0].rate) > self.amounts.rate(queue.ceiling)
-            ):
+            if found is None or not found[1] or self.amounts.rate(found[0].rate) > self.amounts.rate(ceiling):
                 return place
         return None
 
@@ -228,7 +219,6 @@ class Schedulers:
         return replace(rate, number=number, unit=RateUnit.BPS), ceiling
 
     def _cburst(self, queue: PortQueue, made: TreeClass) -> None:
-        """The burst of a ceiling that the configuration has."""
         given = queue.ceiling_burst
         if given is None:
             return
@@ -275,17 +265,13 @@ class Schedulers:
         return replace(rate, number=part, unit=RateUnit.PERCENT)
 
     def _match(self, queue: PortQueue) -> Entry:
-        """The packets of a class, which an answer may have said."""
         how = How.ASKED if queue.name in self._answers.matches else How.CONFIGURED
-        return match_entry(queue.match.codepoints or (), queue.match.line or queue.line, how)
+        return document.match_entry(queue.match.codepoints or (), queue.match.line or queue.line, how)
 
     def _shaper(self, path: str, shaper: Rate) -> Section:
-        """The table of the port's shaper."""
         rate = self.amounts.rate(shaper)
-        burst = Quantity(
-            max(rate * 0.004 / 8, LEAST_BURST), Unit.BYTES, shaper.line, How.DEFAULT, text="4 ms of the rate"
-        )
-        burst = self.port.shaper_burst or burst
+        least, text = max(rate * 0.004 / 8, LEAST_BURST), "4 ms of the rate"
+        burst = self.port.shaper_burst or Quantity(least, Unit.BYTES, shaper.line, How.DEFAULT, text=text)
         number = self._a_packet(self.amounts.bytes(burst, rate), burst.line)
         entries = [
             configured("scheduler", '"shaper"', shaper.line, shaper.text),
@@ -295,15 +281,12 @@ class Schedulers:
         return Section(f"[{path}]", entries, "shaper")
 
     def _a_packet(self, burst: float, line: int) -> float:
-        """A burst that lets a packet pass."""
         if burst >= LEAST_BURST:
             return burst
         self._account.find("W16", line, f"burst of {burst:.0f} B raised to a packet of 1500 bytes")
         return LEAST_BURST
 
-    def _low_latency(
-        self, path: str, strict: list[PortQueue], others: list[PortQueue], shaped: list[PortQueue]
-    ) -> Tables | None:
+    def _low_latency(self, path: str, strict: Queues, others: Queues, shaped: Queues) -> Tables | None:
         """Strict priority with policers in front of what others share; None if it does not say the same.
 
         `shaped` are strict queues after these, from the first one on that a shaper delays.
@@ -328,15 +311,13 @@ class Schedulers:
         for queue in strict:
             keys = self._policed(queue, policers[queue.name])
             result.add(self._queue(path, queue, keys, last=False, table="priority"))
-        self._shares.unused(
-            strict, {name: found[0].rate if found else None for name, found in policers.items()}
-        )
+        used = {name: found[0].rate if found else None for name, found in policers.items()}
+        self._shares.unused(strict, used)
         self._shares.reserved = sum(rates.values())
         result.add(self._behind(f"{path}.queue", others, shaped, limited=limited))
         return result
 
     def _policed(self, queue: PortQueue, policer: tuple[PortMeter, bool] | None) -> list[Entry]:
-        """The keys of a strict queue's policer."""
         if policer is None:
             return []
         meter, always = policer
@@ -348,9 +329,7 @@ class Schedulers:
             self.policed.add(queue.name)
         return keys
 
-    def _behind(
-        self, path: str, others: list[PortQueue], shaped: list[PortQueue], *, limited: bool
-    ) -> Tables:
+    def _behind(self, path: str, others: Queues, shaped: Queues, *, limited: bool) -> Tables:
         """The queues that share the link behind policed strict ones."""
         if limited:
             return self._borrowing(path, others, shaped)
@@ -364,12 +343,10 @@ class Schedulers:
         self._shares.unused(others, {queue.name: queue.guarantee or queue.share for queue in others})
         return self._listed(path, top, others, keys)
 
-    def _priority(
-        self, top: Section, strict: list[PortQueue], others: list[PortQueue]
-    ) -> dict[str, list[Entry]]:
+    def _priority(self, top: Section, strict: Queues, others: Queues) -> Keys:
         """Strict priority; if rated queues share the rest, they follow with their guarantees as caps."""
         top.entries.append(configured("scheduler", '"priority"', strict[0].level_line, "strict priority"))
-        keys: dict[str, list[Entry]] = {queue.name: [] for queue in (*strict, *others)}
+        keys: Keys = {queue.name: [] for queue in (*strict, *others)}
         bursts: list[tuple[float, int, str]] = []
         for queue in strict:
             rate = limit_of(queue)
@@ -412,11 +389,8 @@ class Schedulers:
         section = Section(f"[[{path}.{table}]]", queue=queue.name)
         section.entries.append(Entry("name", quoted(queue.name), queue.line))
         section.entries += [*([] if last else [self._match(queue)]), *keys]
-        path = f"{path}.{table}.rule"
-        found = self._rules.rule(queue, self._service(queue), whole_port=False)
-        profiles = [Section(f"[[{path}.profiles]]", entries, queue.name) for entries in found.profiles]
-        rule = Section(f"[{path}]", found.entries, queue.name)
-        return Tables([section, rule, *profiles], [(queue, found.colors)])
+        held = self._alone(f"{path}.{table}.rule", queue, whole_port=False)
+        return Tables([section, *held.sections], held.order)
 
 
 def _shaped_whole(port: Port) -> Port:

@@ -12,7 +12,7 @@ from perhop.routers.units import quoted
 if TYPE_CHECKING:
     from perhop.routers.model import Port, PortQueue
     from perhop.routers.reading.amounts import Amounts
-    from perhop.routers.reading.document import Section
+    from perhop.routers.reading.document import Keys, Section
     from perhop.routers.source import Account
 
 FULL = 0.9995
@@ -35,9 +35,7 @@ class Shares:
         self.reserved = 0.0
         """Bit/s of policed strict queues, which others do not share."""
 
-    def sharing(
-        self, top: Section, strict: list[PortQueue], queues: list[PortQueue]
-    ) -> dict[str, list[Entry]]:
+    def sharing(self, top: Section, strict: list[PortQueue], queues: list[PortQueue]) -> Keys:
         """Guaranteed rates and weights; strict queues with a rate get it as a guarantee."""
         name = self._port.sharing
         top.entries.append(configured("scheduler", quoted(name), self._port.line, "shares the link"))
@@ -55,13 +53,10 @@ class Shares:
                 self.ceiling(queue)
         total = sum(bps.values())
         if guarantees:
-            port, _, _ = self._amounts.port_rate(
-                next(iter(guarantees.values())).line, "shares of the link's rate"
-            )
+            line = next(iter(guarantees.values())).line
+            port, _, _ = self._amounts.port_rate(line, "shares of the link's rate")
             port -= self.reserved
-            if total > port * 1.0005 and not self._amounts.needs:
-                text = f"the guarantees add up to {units.shown_rate(total)} of {units.shown_rate(port)}"
-                self._account.find("W16", self._port.line, f"{text}; they are shares here")
+            self.exceeded(total, port)
             if total >= port * FULL:
                 return self._weights(queues, guarantees, bps, max(total, port))
         keys = {
@@ -73,18 +68,21 @@ class Shares:
         unsaid = [q for q in queues if q.name not in guarantees and q.share is None]
         if len(unsaid) > 1:
             names = ", ".join(queue.name for queue in unsaid)
-            self._account.find(
-                "W06", unsaid[0].line, f"no rate or weight for {names}: equal shares of the rest"
-            )
+            text = f"no rate or weight for {names}: equal shares of the rest"
+            self._account.find("W06", unsaid[0].line, text)
         return keys
 
-    def outweighing(
-        self, top: Section, strict: list[PortQueue], queues: list[PortQueue]
-    ) -> dict[str, list[Entry]]:
+    def exceeded(self, total: float, of: float) -> None:
+        """Report guarantees that are more together than the rate that is shared, in bit/s."""
+        if total > of * 1.0005 and not self._amounts.needs:
+            text = f"the guarantees add up to {units.shown_rate(total)} of {units.shown_rate(of)}"
+            self._account.find("W16", self._port.line, f"{text}; they are shares here")
+
+    def outweighing(self, top: Section, strict: list[PortQueue], queues: list[PortQueue]) -> Keys:
         """Strict queues without a rate beside queues that share: as weights, the strict ones' far above."""
         top.entries.append(configured("scheduler", '"wfq"', self._port.line, "shares the link"))
         others = [queue for queue in queues if queue not in strict]
-        keys: dict[str, list[Entry]] = {}
+        keys: Keys = {}
         for queue, fraction in zip(others, self.fractions(others), strict=True):
             rate = queue.guarantee or queue.share
             weight = str(max(1, round(WEIGHTS * fraction)))
@@ -131,13 +129,12 @@ class Shares:
         unsaid = max(sum(share < 0 for share in shares), 1)
         shares = [rest / unsaid if share < 0 else share for share in shares]
         total = sum(shares) or 1.0
-        return [
-            part or left * max(share, 0.01 * total) / total for part, share in zip(sure, shares, strict=True)
-        ]
+        shares = [left * max(share, 0.01 * total) / total for share in shares]
+        return [part or share for part, share in zip(sure, shares, strict=True)]
 
     def _weights(
         self, queues: list[PortQueue], guarantees: dict[str, Rate], bps: dict[str, float], total: float
-    ) -> dict[str, list[Entry]]:
+    ) -> Keys:
         """Guarantees that leave nothing over, as weights; queues without one get the least."""
         keys = {}
         for queue in queues:

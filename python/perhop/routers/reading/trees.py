@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.model import How, Quantity, Rate, RateUnit, TreeClass, Unit
-from perhop.routers.reading.document import Entry, Section, bytes_entry, configured, rate_entry
+from perhop.routers.reading.document import Entry, Section, bytes_entry, configured, fresh, rate_entry
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
@@ -72,12 +72,8 @@ def shared(
     Strict queues come `first`, each with its rate and its ceiling.
     """
     listed = [*(queue for queue, _ in first), *queues]
-    names = {queue.name for queue in listed}
-    root = TreeClass(
-        "all", listed[0].line, most, most
-    )  # it borrows of no other, so its rate is what it reaches
-    while root.name in names:
-        root.name += "+"
+    name = fresh("all", {queue.name for queue in listed})
+    root = TreeClass(name, listed[0].line, most, most)  # it borrows of none, so its rate is what it reaches
     sure = [
         max(float(int(min(rate, math.inf if ceiling is None else ceiling) + 1e-3)), LEAST)
         for rate, ceiling in zip(rates, ceilings, strict=True)
@@ -158,16 +154,12 @@ def _real_time(made: TreeClass) -> float:
     return made.curves.real_time if made.curves is not None else 0.0
 
 
-def _filled(
-    capacity: float, least: Sequence[float], shares: Sequence[float], most: Sequence[float]
-) -> list[float]:
+def _filled(capacity: float, least: list[float], shares: list[float], most: list[float]) -> list[float]:
     """A capacity in proportion to shares, each part within its bounds."""
 
     def at(level: float) -> list[float]:
-        return [
-            min(max(bottom, level * share), top)
-            for bottom, share, top in zip(least, shares, most, strict=True)
-        ]
+        bounds = zip(least, shares, most, strict=True)
+        return [min(max(bottom, level * share), top) for bottom, share, top in bounds]
 
     low, high = 0.0, capacity / min((share for share in shares if share > 0), default=1.0)
     for _ in range(BISECTIONS):
@@ -177,7 +169,6 @@ def _filled(
 
 
 def _kept(tree: TreeClass, named: Mapping[str, PortQueue]) -> TreeClass | None:
-    """A tree without the classes that no packet comes to."""
     if not tree.classes:
         return tree if tree.queue in named else None
     classes = [made for inner in tree.classes if (made := _kept(inner, named)) is not None]
@@ -202,9 +193,7 @@ def _bypass(queue: PortQueue, roots: list[TreeClass], link: float) -> None:
 
 def _last_last(trees: list[TreeClass], last: str) -> list[TreeClass]:
     """The trees with the class of this queue at the end, so that it takes what no other does."""
-    moved = [
-        replace(tree, classes=_last_last(tree.classes, last)) if tree.classes else tree for tree in trees
-    ]
+    moved = [replace(tree, classes=_last_last(tree.classes, last)) for tree in trees]
     return sorted(moved, key=lambda tree: last in _queues([tree]))
 
 

@@ -23,7 +23,7 @@ MOST_VALUES = 20
 
 @dataclass(slots=True)
 class Node:
-    """A value with its line: an object, a list, or a scalar as text."""
+    """A value with its line: an object, a list, or a scalar as text. `NOTHING` is false: it is not there."""
 
     line: int
     members: dict[str, Node] | None = None
@@ -33,17 +33,22 @@ class Node:
     """The lines of an object's keys."""
     quoted: bool = False
 
-    def get(self, *path: str) -> Node | None:
+    def __bool__(self) -> bool:
+        """Whether the value is there."""
+        return self.line > 0
+
+    def get(self, *path: str) -> Node:
         """A value within objects, by keys; a namespace before `:` does not count."""
-        node: Node | None = self
+        node = self
         for key in path:
-            if node is None or node.members is None:
-                return None
-            found = node.members.get(key)
-            if found is None:
-                found = next((v for k, v in node.members.items() if k.rpartition(":")[2] == key), None)
-            node = found
+            members = node.members or {}
+            named = (member for name, member in members.items() if name.rpartition(":")[2] == key)
+            node = members.get(key) or next(named, NOTHING)
         return node
+
+    def objects(self, *path: str) -> Iterator[Node]:
+        """The objects in a list within objects."""
+        yield from (item for item in self.get(*path).items or () if item.members is not None)
 
     def pairs(self) -> Iterator[tuple[str, Node]]:
         """The members of an object."""
@@ -51,12 +56,14 @@ class Node:
 
     def lines(self) -> Iterator[int]:
         """The lines of the value, of its keys, and of all values in it."""
-        yield self.line
-        yield from self.keys.values()
+        yield from (line for line in (self.line, *self.keys.values()) if line)
         for _, member in self.pairs():
             yield from member.lines()
         for item in self.items or ():
             yield from item.lines()
+
+
+NOTHING = Node(0)
 
 
 class _Parser:
@@ -154,8 +161,8 @@ def _string(token: str) -> str:
         return token.strip('"')
 
 
-def read(text: str, first: int, account: Account) -> Node | None:
-    """The first value of a text, whose first line has this number; None: there is none.
+def read(text: str, first: int, account: Account) -> Node:
+    """The first value of a text, whose first line has this number; `NOTHING` if there is none.
 
     Damage is reported, and so are lines with more values than a verbatim report can tell apart; lines that
     only open or close objects and lists are comments.
@@ -170,4 +177,4 @@ def read(text: str, first: int, account: Account) -> Node | None:
         elif len(re.findall(r'"\s*:', line)) > MOST_VALUES:
             said = "many values on one line: those without effect are not named; format it"
             account.find("W13", number, f"{said} (python -m json.tool)")
-    return root
+    return root or NOTHING

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from perhop.errors import PerhopError
 from perhop.routers.source import START, lines_of
 from perhop.routers.syntax import jsontree
+from perhop.routers.syntax.jsontree import Node
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account, Source
@@ -167,8 +168,6 @@ def _braces(text: str, first: int, source: Source, account: Account, *, by_line:
 
 def _json(text: str, first: int, account: Account) -> list[Statement]:
     root = jsontree.read(text, first, account)
-    if root is None:
-        return []
     result: list[Statement] = []
     inner = root.get("configuration") or root
     account.comment(root.keys.get("configuration", 0), inner.keys.get("@", 0))
@@ -176,9 +175,7 @@ def _json(text: str, first: int, account: Account) -> list[Statement]:
     return result
 
 
-def _walk(
-    node: jsontree.Node, words: tuple[str, ...], around: tuple[int, ...], result: list[Statement]
-) -> None:
+def _walk(node: Node, words: tuple[str, ...], around: tuple[int, ...], result: list[Statement]) -> None:
     for key, member in node.pairs():
         place = node.keys[key]
         if key.startswith("@"):
@@ -192,9 +189,7 @@ def _walk(
             result.append(Statement((*here, member.text), member.line, (*around, place)))
 
 
-def _list(
-    node: jsontree.Node, words: tuple[str, ...], around: tuple[int, ...], result: list[Statement]
-) -> None:
+def _list(node: Node, words: tuple[str, ...], around: tuple[int, ...], result: list[Statement]) -> None:
     for item in node.items or ():
         if item.members is None:
             if item.text == "null":
@@ -203,11 +198,10 @@ def _list(
                 result.append(Statement((*words, item.text), item.line, around))
             continue
         name = item.get("name")
-        rest = jsontree.Node(
-            item.line, members={k: v for k, v in item.pairs() if k != "name"}, keys=item.keys
-        )
+        members = {key: value for key, value in item.pairs() if key != "name"}
+        rest = Node(item.line, members=members, keys=item.keys)
         lines = (*around, item.line)
-        if name is not None:
+        if name:
             lines = (*lines, name.line, item.keys["name"])
             if not rest.members:
                 result.append(Statement((*words, name.text), name.line, lines))

@@ -1,25 +1,134 @@
-"""The ports of Cisco's systems: what class maps match, and the queues of policies."""
+"""The ports of Cisco's systems: class maps, policy maps and interfaces, and the queues that they make."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
 from perhop.errors import PerhopError
 from perhop.routers import units
-from perhop.routers.dialects.cisco.policies import GROUPS, Group, PolicyClass
 from perhop.routers.model import ALL_CODEPOINTS, Match, Port, PortQueue
 from perhop.routers.source import Finding
 
 if TYPE_CHECKING:
-    from perhop.routers.dialects.cisco.policies import ClassMap, Flavour, Policy, Tables
+    from collections.abc import Callable
+
+    from perhop.routers.model import Quantity, Rate
     from perhop.routers.source import Account
 
+GROUPS = ("qos-group", "traffic-class")
+"""The groups that policies of arriving packets set, for classes of departing packets to match."""
 CLASS_DEFAULT = "class-default"
 DEEPEST = 8
 """Class maps within class maps, and policies within policies."""
 MOST_QUEUES = 20_000
 """Queues of all interfaces: policies that hold others several times make many of a few lines."""
+
+
+@dataclass(slots=True)
+class PolicyClass:
+    """A class of a policy map: its queue, and what belongs to no queue."""
+
+    queue: PortQueue
+    child: str = ""
+    child_line: int = 0
+    random_detect: str = ""
+    """The kind of `random-detect`: `dscp`, `precedence` and so on; empty without it."""
+    random_detect_line: int = 0
+    findings: dict[int, list[Finding]] = field(default_factory=dict)
+    """Findings about policers by their first line; actions on later lines change them."""
+    groups: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The `qos-group` or `traffic-class` that it gives arriving packets: the number and the line."""
+    buffers: Quantity | None = None
+    """The part of the port's buffer that the class has."""
+    place: int = 0
+    """The line taken for a class without one."""
+    lines: set[int] = field(default_factory=set)
+
+    @property
+    def acts(self) -> bool:
+        """Whether it does more with its packets than to mark them."""
+        queue = self.queue
+        rates = (queue.guarantee, queue.share, queue.ceiling, queue.level, queue.cap)
+        held = queue.meters or queue.curves or queue.limits or self.random_detect or self.child
+        return any(value is not None for value in (*rates, queue.limit, self.buffers)) or bool(held)
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """The differences between Cisco's systems."""
+
+    police_burst: Callable[[float], Quantity]
+    """The burst of a policer without one, from its rate in bit/s."""
+    defaults: Callable[[PolicyClass, PortQueue, Account], None]
+    """Fills in the system's defaults."""
+    packet_bytes: float | None = None
+    """Bytes of what thresholds call a packet; None: a packet."""
+    group: Callable[[str], int | None] = lambda _name: None
+    """The qos-group of a class of the system's own, which has no class map."""
+
+
+@dataclass(slots=True)
+class Condition:
+    """A `match` line: the codepoints that fulfill it, or a class map, or something else."""
+
+    line: int
+    text: str
+    codepoints: frozenset[int] | None = None
+    class_map: str = ""
+    groups: tuple[str, frozenset[int]] | None = None
+    """The `qos-group` or `traffic-class` that it matches, and the numbers."""
+    negated: bool = False
+
+
+@dataclass(slots=True)
+class ClassMap:
+    """A class map."""
+
+    name: str
+    line: int
+    any: bool = False
+    conditions: list[Condition] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Group:
+    """The arriving packets that have a group: codepoints, other conditions, and the lines that say so."""
+
+    matches: list[Match] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Policy:
+    """A policy map."""
+
+    name: str
+    line: int
+    classes: list[PolicyClass] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Interface:
+    """An interface with the policies attached to it."""
+
+    name: str
+    line: int
+    bandwidth: Rate | None = None
+    speed: Rate | None = None
+    policies: list[tuple[Literal["input", "output"], str, int]] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The class maps, policy maps and interfaces of a configuration, by name."""
+
+    class_maps: dict[str, ClassMap] = field(default_factory=dict)
+    policies: dict[str, Policy] = field(default_factory=dict)
+    interfaces: dict[str, Interface] = field(default_factory=dict)
 
 
 class Ports:
@@ -48,12 +157,12 @@ class Ports:
         attached: set[str] = set()
         for interface in self._interfaces.values():
             for direction, name, line in interface.policies:
-                policy = self._policies.get(name)
+                policy = self._account.defined(self._policies, name, line, "policy map")
                 if policy is None:
-                    self._account.find("W15", line, f"policy map {name} is not defined")
                     continue
                 attached |= self._names(policy)
-                if direction == "input" and not self._has_meters(policy):
+                held = [entry for one in self._names(policy) for entry in self._policies[one].classes]
+                if direction == "input" and not any(entry.queue.meters for entry in held):
                     continue
                 others = [other for way, other, _ in interface.policies if way == "output" and other != name]
                 if direction == "output" and others and not any(entry.acts for entry in policy.classes):
@@ -69,21 +178,14 @@ class Ports:
                 ports.append(port)
         for policy in self._policies.values():
             if policy.name not in attached and policy.classes:
-                self._account.find(
-                    "W15", policy.line, f"policy map {policy.name} is attached to no interface"
-                )
+                text = f"policy map {policy.name} is attached to no interface"
+                self._account.find("W15", policy.line, text)
                 port = Port(policy.name, policy.line, attached=False)
                 self._fill(port, policy)
                 ports.append(port)
         # Policies within policies that are attached come with these.
         inner = {name for policy in self._policies.values() for name in self._names(policy) - {policy.name}}
         return [port for port in ports if port.name not in inner or port.name in self._interfaces]
-
-    def _has_meters(self, policy: Policy) -> bool:
-        """Whether classes of a policy, or of those within it, police."""
-        return any(
-            entry.queue.meters for name in self._names(policy) for entry in self._policies[name].classes
-        )
 
     def _names(self, policy: Policy) -> set[str]:
         """The names of a policy and of those within it."""
@@ -99,31 +201,13 @@ class Ports:
     def _fill(self, port: Port, policy: Policy, depth: int = 0) -> None:
         """Give a port the queues of a policy; a parent that only shapes is the port's shaper."""
         port.lines |= policy.lines
-        port.default_name = "class-default"
+        port.default_name = CLASS_DEFAULT
         parents = [entry for entry in policy.classes if entry.child]
         if len(policy.classes) == 1 and parents and depth < DEEPEST:
             (parent,) = parents
-            child = self._policies.get(parent.child)
-            if child is None:
-                text = f"policy map {parent.child} is not defined"
-                self._account.find("W15", parent.child_line, text)
-            else:
-                port.lines |= parent.lines
-                self._match_of(port, parent)
-                given = parent.queue
-                for value in (given.guarantee, given.share, given.limit, given.cap and given.cap.rate):
-                    if value is not None:
-                        self._account.ignore(value.line, "without effect in a class that holds a policy")
-                for found in parent.findings.values():
-                    port.findings += found
-                ceiling = parent.queue.ceiling
-                if ceiling is not None and port.shaper is not None:
-                    text = f"a shaper within a shaper: only `{ceiling.text}` is simulated"
-                    self._account.find("W06", ceiling.line, text)
-                if ceiling is not None:
-                    port.shaper, port.shaper_burst = ceiling, parent.shape_burst
-                for meter in parent.queue.meters:
-                    port.meters.append((Match(None), f"{parent.queue.name} of {policy.name}", meter))
+            child = self._account.defined(self._policies, parent.child, parent.child_line, "policy map")
+            if child is not None:
+                self._around(port, policy, parent)
                 self._fill(port, child, depth + 1)
                 return
         for entry in sorted(policy.classes, key=self._is_last):
@@ -147,10 +231,28 @@ class Ports:
         self._unheld(port, policy)
         last = any(q.match.codepoints is None and not q.match.unknown for q in port.queues)
         if port.direction == "output" and not last:
-            rest = PortQueue("class-default", 0)
-            implicit = PolicyClass(rest, place=policy.line)
-            self._flavour.defaults(implicit, rest, self._account)
+            rest = PortQueue(CLASS_DEFAULT, 0)
+            self._flavour.defaults(PolicyClass(rest, place=policy.line), rest, self._account)
             port.queues.append(rest)
+
+    def _around(self, port: Port, policy: Policy, parent: PolicyClass) -> None:
+        """Give a port what the only class of a policy says of the policy within it."""
+        port.lines |= parent.lines
+        self._match_of(port, parent)
+        given = parent.queue
+        for value in (given.guarantee, given.share, given.limit, given.cap and given.cap.rate):
+            if value is not None:
+                self._account.ignore(value.line, "without effect in a class that holds a policy")
+        for found in parent.findings.values():
+            port.findings += found
+        if given.ceiling is not None:
+            if port.shaper is not None:
+                self._shaped_twice(given.ceiling, given.ceiling.line)
+            port.shaper, port.shaper_burst = given.ceiling, given.ceiling_burst
+        port.meters += [(Match(None), f"{given.name} of {policy.name}", meter) for meter in given.meters]
+
+    def _shaped_twice(self, simulated: Rate, line: int) -> None:
+        self._account.find("W06", line, f"a shaper within a shaper: only `{simulated.text}` is simulated")
 
     def _count(self, policy: Policy, entry: PolicyClass) -> None:
         """Refuse a class that makes more queues than can be meant."""
@@ -174,16 +276,14 @@ class Ports:
         for number, group in self._classified.get(GROUPS[0], {}).items():
             match = Match.either(group.matches, policy.line)
             if number not in groups and number and match.most:
-                names = ", ".join(map(str, units.shown_codepoints(match.sure))) or "packets"
+                names = units.listed(match.sure) or "packets"
                 text = f"qos-group {number} has no class in policy {policy.name}: its {names} join the others"
                 self._account.find("W06", policy.line, text)
 
     def _within(self, port: Port, entry: PolicyClass, queue: PortQueue, depth: int) -> None:
         """Give a class of several the queues of the policy within it."""
-        child = self._policies.get(entry.child)
+        child = self._account.defined(self._policies, entry.child, entry.child_line, "policy map")
         if child is None:
-            text = f"policy map {entry.child} is not defined"
-            self._account.find("W15", entry.child_line, text)
             return
         if depth >= DEEPEST or queue.level is not None or port.direction == "input":
             why = "a strict class" if queue.level is not None else "this class"
@@ -199,13 +299,12 @@ class Ports:
         if inner.shaper is not None and queue.ceiling is None:
             queue.ceiling, queue.ceiling_burst = inner.shaper, inner.shaper_burst
         elif inner.shaper is not None and queue.ceiling is not None:
-            text = f"a shaper within a shaper: only `{queue.ceiling.text}` is simulated"
-            self._account.find("W06", inner.shaper.line, text)
+            self._shaped_twice(queue.ceiling, inner.shaper.line)
 
     def _match_of(self, port: Port, entry: PolicyClass) -> Match:
-        name = entry.queue.name
-        if name == "class-default":
-            return Match(None, (), entry.queue.line)
+        name, line = entry.queue.name, entry.queue.line
+        if name == CLASS_DEFAULT:
+            return Match(None, (), line)
         class_map = self._class_maps.get(name)
         if class_map is not None:
             match, lines = self._matched(class_map)
@@ -213,37 +312,25 @@ class Ports:
             return match
         group = self._flavour.group(name)
         if group == 0:
-            port.lines |= self._grouped(GROUPS[0], frozenset({0}), (entry.queue.line, ""))[1]
-            return Match(None, (), entry.queue.line)
+            port.lines |= self._grouped(GROUPS[0], frozenset({0}), (line, ""))[1]
+            return Match(None, (), line)
         if group is not None:
             return self._of_group(port, entry, group)
         selectors = [drop.selector for drop in entry.queue.curves] + [one for one, _ in entry.queue.limits]
         implied = frozenset(value for one in selectors for value in one.codepoints or ())
         text = f"class map {name} is not defined"
         if implied:
-            names = ", ".join(map(str, units.shown_codepoints(implied)))
-            self._account.find("W15", entry.queue.line, f"{text}: it takes {names}, for which it has curves")
-            return Match(implied, (), entry.queue.line)
-        self._account.find("W15", entry.queue.line, text)
-        return Match(None, ((entry.queue.line, f"class {name}"),), entry.queue.line)
+            text += f": it takes {units.listed(implied)}, for which it has curves"
+        self._account.find("W15", line, text)
+        return Match(implied, (), line) if implied else Match(None, ((line, f"class {name}"),), line)
 
     def _of_group(self, port: Port, entry: PolicyClass, number: int) -> Match:
-        """The packets of a system-defined class: those of its group."""
-        match, lines = self._grouped(
-            GROUPS[0], frozenset({number}), (entry.queue.line, f"qos-group {number}")
-        )
+        line, share = entry.queue.line, entry.queue.share
+        match, lines = self._grouped(GROUPS[0], frozenset({number}), (line, f"qos-group {number}"))
         port.lines |= lines
-        share = entry.queue.share
-        if (
-            match.unknown
-            and match.codepoints is None
-            and share is not None
-            and share.number == 0
-            and not lines
-        ):
-            return Match(
-                frozenset(), (), entry.queue.line
-            )  # where nothing is said, no packet is of this group
+        unsaid = match.unknown and match.codepoints is None and not lines
+        if unsaid and share is not None and share.number == 0:
+            return Match(frozenset(), (), line)  # where nothing is said, no packet is of this group
         return match
 
     # Matches
@@ -300,25 +387,16 @@ class Ports:
 
     def _classify(self, kind: str) -> dict[int, Group]:
         """The groups of arriving packets; of policies that differ, the first one's."""
-        attached = [
-            (name, line)
-            for i in self._interfaces.values()
-            for way, name, line in i.policies
-            if way == "input"
-        ]
+        policies = [policy for interface in self._interfaces.values() for policy in interface.policies]
+        attached = [(name, line) for direction, name, line in policies if direction == "input"]
         named = dict(attached) or {policy.name: policy.line for policy in self._policies.values()}
-        setting = [
-            policy
-            for name in named
-            if (policy := self._policies.get(name)) and any(kind in entry.groups for entry in policy.classes)
-        ]
+        known = [self._policies[name] for name in named if name in self._policies]
+        setting = [policy for policy in known if any(kind in entry.groups for entry in policy.classes)]
         if not setting:
             return {}
         for other in setting[1:]:
-            text = (
-                f"policies {setting[0].name} and {other.name} both set {kind}: here the first for all packets"
-            )
-            self._account.find("W14", other.line, text)
+            text = f"policies {setting[0].name} and {other.name} both set {kind}"
+            self._account.find("W14", other.line, f"{text}: here the first for all packets")
         result: dict[int, Group] = {}
         left = ALL_CODEPOINTS
         scratch = Port("", 0)

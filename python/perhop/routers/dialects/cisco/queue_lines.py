@@ -1,26 +1,44 @@
-"""The queue of a class for IOS: its limit, and drop curves as lines `random-detect`."""
+"""The queue of a class for IOS: its limit and drop curves as lines, and the numbers that commands take.
+
+Sources of the ranges: (1) Cisco's models of IOS-XE, as `CiscoDevNet/terraform-provider-iosxe` 0.14 documents
+them (`policy_map`, `interface_ethernet`); (2) Cisco MWR 2941 and ME 3600X command references; (3) Cisco
+Catalyst 3650 command reference, IOS-XE 16.5.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.curves import COLORS
-from perhop.routers.dialects.cisco.ranges import OTHER_CODEPOINTS, RANGES
-from perhop.routers.outgoing import depth, lost, takes, thresholds
+from perhop.routers.outgoing import Range, by_size, depth, lost, red_keys, takes, thresholds
 
 if TYPE_CHECKING:
-    from perhop.routers.outgoing import Depth, QueueOut, Remarks
+    from perhop.routers.outgoing import Depth, QueueOut, Remarks, Table
 
+RANGES = {
+    "bandwidth": Range(1, 100_000_000), "bandwidth percent": Range(1, 100),  # (1)
+    "queue-limit": Range(1, 64_000_000), "min bytes": Range(1, 64_000_000),  # (1)
+    "max bytes": Range(1, 64_000_000),  # (1)
+    "shape": Range(8000, 100_000_000_000), "shape bc": Range(32, 800_000_000),  # (1)
+    "cir": Range(8000, 100_000_000_000), "pir": Range(8000, 64_000_000_000),  # (1)
+    "bc": Range(1000, 512_000_000), "be": Range(1000, 512_000_000), "interface": Range(1, 200_000_000),  # (1)
+    "ratio": Range(1, 1000), "min packets": Range(1, 4096), "max packets": Range(1, 4096),  # (2)
+    "denominator": Range(1, 65535), "exponent": Range(1, 16),  # (2)
+    "priority": Range(1, 2_000_000), "priority burst": Range(32, 2_000_000),  # (3)
+}  # fmt: skip
+"""Ranges by command. Thresholds in bytes are not above the largest queue limit."""
+OTHER_CODEPOINTS = 8
+"""Codepoints of a class with `random-detect dscp` lines beside class selectors, AF and EF (2)."""
+
+
+CURVES = ("thresholds", *COLORS)
+"""The keys of curves that are not those of profiles."""
 DEFAULT_CURVE = "20 40 10"
 """The device's own thresholds of codepoints beside class selectors, AF and EF."""
 WRITTEN = 1e-6
 """Scenarios have max_p with so many digits."""
-NEUTRAL: dict[str, Any] = {
-    "gentle": False, "spare-short-queue": False, "adaptive": False, "drop-at": "tail",
-}  # fmt: skip
-"""Keys of RED and WRED without a command, and the value that needs none."""
 
 
 class QueueLines:
@@ -49,20 +67,14 @@ class QueueLines:
             text = "IOS refuses `random-detect` in a class with `priority`; its queue limit only is written"
             self._remarks.left_out(f"{place}.aqm", text)
             return result
-        for key, neutral in NEUTRAL.items():
-            if rule.get(key, neutral) != neutral:
-                self._remarks.left_out(f"{place}.{key}", f"IOS has no `{key}` in {kind}")
-        if rule.get("wait", True):
-            text = "how drops are spaced is the device's; import reads `wait = false`"
-            self._remarks.differs(f"{place}.wait", text)
-        self._by_size(rule, place)
+        red_keys(rule, place, self._remarks, "IOS", where=f" in {kind}")
+        given = [rule.get(key) for key in CURVES] + [one.get("curve") for one in rule.get("profiles", [])]
+        if any("B/" in text for text in given if text):
+            by_size(rule, place, self._remarks, "IOS")
         curves = self._curves(queue, place)
         result += self._limits(queue, place, limit)
-        if (
-            kind == "wred"
-            and not any(key in rule for key in COLORS)
-            and all("curve" not in profile for profile in rule.get("profiles", []))
-        ):
+        profiled = any("curve" in profile for profile in rule.get("profiles", []))
+        if kind == "wred" and not profiled and not any(key in rule for key in COLORS):
             return result  # limits only
         if kind == "wred":
             lost(queue, self._remarks)
@@ -108,7 +120,7 @@ class QueueLines:
         kept = {*units.SHOWN, *others[:OTHER_CODEPOINTS]}
         return False, [(f"dscp {dscp(code)}", key) for code, key in keys.items() if code in kept]
 
-    def _ecn(self, place: str, rule: dict[str, Any]) -> list[str]:
+    def _ecn(self, place: str, rule: Table) -> list[str]:
         mode = rule.get("ecn", False)
         for number, profile in enumerate(rule.get("profiles", [])):
             if profile.get("ecn", mode) != mode:
@@ -122,16 +134,7 @@ class QueueLines:
             self._remarks.differs(f"{place}.ecn", "above max IOS drops ECN-capable packets, too")
         return ["  random-detect ecn"] if mode else []
 
-    def _by_size(self, rule: dict[str, Any], place: str) -> None:
-        """Remark that the device does not scale the probability by a packet's size."""
-        profiles = [profile.get("curve") for profile in rule.get("profiles", [])]
-        given = [rule.get(key) for key in ("thresholds", "green", "yellow", "red")] + profiles
-        if rule.get("scale-by-size", True) and any("B/" in text for text in given if text):
-            text = "IOS drops packets of all sizes with the same probability; import reads `false`"
-            self._remarks.differs(f"{place}.scale-by-size", text)
-
     def _limits(self, queue: QueueOut, place: str, limit: Depth | None) -> list[str]:
-        """Limits of profiles, for each codepoint that has one."""
         result = []
         for code in sorted(queue.codepoints):
             number = _profile(queue, code)
@@ -147,7 +150,7 @@ class QueueLines:
     def _curves(self, queue: QueueOut, place: str) -> dict[str, str]:
         """The words of each drop curve, by color; red falls back to yellow, as it does in perhop."""
         result = {}
-        for key in ("thresholds", "green", "yellow", "red"):
+        for key in CURVES:
             given = queue.rule.get(key)
             if isinstance(given, str):
                 result[key] = self._curve(f"{place}.{key}", given)
@@ -186,7 +189,7 @@ class QueueLines:
         given = f"{key} {value.number:g} {unit}"
         return self._remarks.fitted(place, given, value.number, RANGES[command], unit)
 
-    def _exponent(self, place: str, rule: dict[str, Any]) -> int:
+    def _exponent(self, place: str, rule: Table) -> int:
         weight = float(rule["weight"])
         exponent = int(RANGES["exponent"].fitted(math.floor(-math.log2(weight) + 0.5)))
         said = f"2^-{exponent} = {2.0**-exponent:.4g}"
@@ -195,7 +198,6 @@ class QueueLines:
 
 
 def _profile(queue: QueueOut, codepoint: int) -> int | None:
-    """The drop profile that acts on a codepoint, by number."""
     profiles = queue.rule.get("profiles", [])
     color = queue.color(codepoint)
     return next((n for n, p in enumerate(profiles) if takes(p.get("match", {}), codepoint, color)), None)

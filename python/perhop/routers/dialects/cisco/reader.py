@@ -1,7 +1,7 @@
 """The modular QoS command line of Cisco's systems: class maps, policy maps, and where they are attached.
 
-Structure comes from keywords and not from indentation, which configurations in the wild lose. `ios.py`,
-`iosxr.py` and `nxos.py` say what differs between the systems.
+Structure comes from keywords and not from indentation, which configurations in the wild lose. The
+package says what differs between the systems.
 """
 
 from __future__ import annotations
@@ -9,23 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from perhop.routers import units
+from perhop.routers.dialects.cisco import ports
 from perhop.routers.dialects.cisco.classes import ClassReader
-from perhop.routers.dialects.cisco.policies import (
-    GROUPS,
-    ClassMap,
-    Condition,
-    Interface,
-    Policy,
-    PolicyClass,
-    Tables,
-)
-from perhop.routers.dialects.cisco.ports import Ports
-from perhop.routers.dialects.cisco.quantities import keyword
+from perhop.routers.dialects.cisco.policers import keyword
+from perhop.routers.dialects.cisco.ports import ClassMap, Interface, Policy, PolicyClass, Ports, Tables
 from perhop.routers.model import ALL_CODEPOINTS, Port, PortQueue, Rate
 from perhop.routers.syntax.cli import OTHER_LINES, about_queues, words_of
 
 if TYPE_CHECKING:
-    from perhop.routers.dialects.cisco.policies import Flavour
+    from perhop.routers.dialects.cisco.ports import Flavour
     from perhop.routers.source import Account, Source
 
 ENDS = {"exit", "end", "end-policy-map", "end-class-map", "exit-address-family", "root"}
@@ -60,17 +52,17 @@ POLICIES = {"qos", "queuing", "queueing", "lan-queuing"}
 """Types of class maps and policies that are about queues of interfaces."""
 
 
-class Reader:
-    """Reads a source of one system."""
+def read(flavour: Flavour, source: Source, account: Account) -> list[Port]:
+    """The ports of a configuration; a policy that is not attached is a port of its own name."""
+    return _Reader(source, account, flavour).read()
 
+
+class _Reader:
     def __init__(self, source: Source, account: Account, flavour: Flavour) -> None:
-        """Findings go to the account."""
         self._source = source
         self._account = account
         self._flavour = flavour
-        self.class_maps: dict[str, ClassMap] = {}
-        self.policies: dict[str, Policy] = {}
-        self.interfaces: dict[str, Interface] = {}
+        self._found = Tables()
         self._class_map: ClassMap | None = None
         self._policy: Policy | None = None
         self._class: ClassReader | None = None
@@ -83,7 +75,6 @@ class Reader:
         """The indentation of an interface's last line that is not about queues: deeper ones are its own."""
 
     def read(self) -> list[Port]:
-        """The ports with policies; a policy that is not attached is a port of its own name."""
         for line, text in self._source.numbered():
             words = words_of(text)
             if not text.strip():
@@ -102,15 +93,13 @@ class Reader:
                 self._other = indentation if others else DEEP if indentation <= self._other else self._other
                 if not self._line(line, words, indentation):
                     self._not_read(line, words, indentation)
-        tables = Tables(self.class_maps, self.policies, self.interfaces)
-        return Ports(tables, self._account, self._flavour).ports()
+        return Ports(self._found, self._account, self._flavour).ports()
 
     def _leave(self) -> None:
         self._class_map = self._policy = self._class = self._interface = None
         self._skipped = ""
 
     def _open(self, indentation: int) -> None:
-        """A line at this indentation opens a block."""
         self._leave()
         self._depth, self._other = (indentation, False), DEEP
 
@@ -137,15 +126,15 @@ class Reader:
         if head == "interface" and len(words) > 1:
             self._open(indentation)
             name = "".join(words[1:])
-            self._interface = self.interfaces.setdefault(name, Interface(name, line))
-            return self._take(line, self._interface.lines)
+            self._interface = self._found.interfaces.setdefault(name, Interface(name, line))
+            return self._account.take(line, self._interface.lines)
         if head == "line" and len(words) > 1:  # a console, whose `speed` is none of an interface
             self._leave()
             return False
         if head == "system" and words[1:] == ["qos"]:
             self._open(indentation)
-            self._interface = self.interfaces.setdefault("system qos", Interface("system qos", line))
-            return self._take(line, self._interface.lines)
+            self._interface = self._found.interfaces.setdefault("system qos", Interface("system qos", line))
+            return self._account.take(line, self._interface.lines)
         if self._skipped and (head in SKIPPED or indentation > self._depth[0]):
             if head in {"pause", "queue-limit", "congestion-control"}:
                 self._account.find("W09", line, f"`{' '.join(words)}`: not simulated")
@@ -160,13 +149,7 @@ class Reader:
             return self._interface_line(self._interface, line, words)
         return False
 
-    def _take(self, line: int, lines: set[int]) -> bool:
-        self._account.understand(line)
-        lines.add(line)
-        return True
-
     def _skip(self, line: int, why: str) -> bool:
-        """A block of lines without effect."""
         self._skipped = why
         return self._account.ignore(line, why)
 
@@ -187,8 +170,8 @@ class Reader:
         name = words[0]
         if len(words) > 1:
             self._account.miss(line, f"words after the name of class map {name} are not understood")
-        self._class_map = self.class_maps.setdefault(name, ClassMap(name, line, any_of))
-        return self._take(line, self._class_map.lines)
+        self._class_map = self._found.class_maps.setdefault(name, ClassMap(name, line, any_of))
+        return self._account.take(line, self._class_map.lines)
 
     def _match(self, class_map: ClassMap, line: int, words: list[str]) -> bool:
         if keyword(words[0], "match", "description") == "description":
@@ -200,12 +183,12 @@ class Reader:
             rest = rest[1:]
         if not rest:
             return False
-        condition = Condition(line, " ".join(words), negated=negated)
+        condition = ports.Condition(line, " ".join(words), negated=negated)
         kind = keyword(rest[0], "dscp", "precedence", "any", "class-map")
         if kind in {"dscp", "precedence"} and len(rest) > 1 and rest[1].lower() in {"ipv4", "ipv6"}:
             rest = [rest[0], *rest[2:]]  # as IOS-XR has it
-        if rest[0].lower() in GROUPS:
-            numbers = _numbers(rest[1:])
+        if rest[0].lower() in ports.GROUPS:
+            numbers = units.all_of(rest[1:])
             if numbers is None:
                 return False
             condition.groups = (rest[0].lower(), numbers)
@@ -214,17 +197,12 @@ class Reader:
         elif kind == "class-map" and len(rest) == 2:
             condition.class_map = rest[1]
         elif kind in {"dscp", "precedence"}:
-            values: set[int] = set()
-            for word in rest[1:]:
-                found = units.codepoints(word) if kind == "dscp" else units.precedences(word)
-                if found is None:
-                    return False
-                values |= found
-            condition.codepoints = frozenset(values)
-            if not values:
+            parse = units.codepoints if kind == "dscp" else units.precedences
+            condition.codepoints = units.all_of(rest[1:], parse)
+            if condition.codepoints is None:
                 return False
         class_map.conditions.append(condition)
-        return self._take(line, class_map.lines)
+        return self._account.take(line, class_map.lines)
 
     # Policies
 
@@ -234,10 +212,10 @@ class Reader:
                 return self._skip(line, f"not about queues: a policy of type {words[1]}")
             words = words[2:]
         # As in the device, a policy map that is entered again is continued.
-        self._policy = self.policies.setdefault(words[0], Policy(words[0], line))
+        self._policy = self._found.policies.setdefault(words[0], Policy(words[0], line))
         if len(words) > 1:
             self._account.miss(line, "words after the name are not understood")
-        return self._take(line, self._policy.lines)
+        return self._account.take(line, self._policy.lines)
 
     def _policy_line(self, policy: Policy, line: int, words: list[str]) -> bool:
         head = words[0].lower()
@@ -254,11 +232,11 @@ class Reader:
             if known is None:
                 policy.classes.append(entry)
             self._class = ClassReader(entry, self._account, self._flavour)
-            return self._take(line, entry.lines)
+            return self._account.take(line, entry.lines)
         if self._class is None:
             return False
         if self._class.command(line, words):
-            return self._take(line, self._class.entry.lines)
+            return self._account.take(line, self._class.entry.lines)
         return False
 
     # Interfaces
@@ -273,13 +251,13 @@ class Reader:
         if word == "bandwidth" and len(rest) == 1 and units.number(rest[0]):
             kbps = float(rest[0])
             interface.bandwidth = Rate(kbps * 1000, line=line, text=" ".join(words))
-            return self._take(line, interface.lines)
+            return self._account.take(line, interface.lines)
         if words[0].lower() == "speed" and rest:
             bps = float(rest[0]) * 1e6 if units.number(rest[0]) else units.scaled(rest[0], units.DECIMAL)
             if bps:
                 text = " ".join(words)
                 interface.speed = Rate(bps, line=line, text=text)
-                return len(rest) == 1 and self._take(line, interface.lines)
+                return len(rest) == 1 and self._account.take(line, interface.lines)
         if word == "service-policy":
             if rest and rest[0].lower() == "type" and len(rest) > 2:
                 if rest[1].lower() not in POLICIES:
@@ -288,19 +266,17 @@ class Reader:
             if len(rest) == 3 and rest[2].lower() == "no-stats":
                 rest = rest[:2]
             if len(rest) > 3 and rest[2].lower() in {"account", "accounting"}:
-                text = f"`{' '.join(rest[2:])}`: packets have their IP size here"
-                self._account.find("W18", line, text)
+                self._account.find("W18", line, f"`{' '.join(rest[2:])}`: packets have their IP size here")
                 rest = rest[:2]
             if len(rest) == 2 and rest[0].lower() in {"input", "output"}:
                 direction: Literal["input", "output"] = "input" if rest[0].lower() == "input" else "output"
                 interface.policies.append((direction, rest[1], line))
-                return self._take(line, interface.lines)
+                return self._account.take(line, interface.lines)
             return False
         qos = rest[1:] if words[0].lower() == "mls" else rest if words[0].lower() == "qos" else []
         if qos and qos[0].lower() in TRUST:
-            return self._account.ignore(
-                line, "how arriving packets are classified; their codepoints decide here"
-            )
+            text = "how arriving packets are classified; their codepoints decide here"
+            return self._account.ignore(line, text)
         if words[0].lower() in INTERFACE_QUEUES:
             return False
         if words[0].lower() == "priority-flow-control":
@@ -312,9 +288,3 @@ class Reader:
         if words[0].lower() in OTHER_LINES:
             return self._account.ignore(line, "not about queues")
         return False
-
-
-def _numbers(words: list[str]) -> frozenset[int] | None:
-    """Numbers between blanks or commas, with ranges."""
-    found = [units.codepoints(word) for word in words]
-    return None if not found or None in found else frozenset[int]().union(*(one for one in found if one))

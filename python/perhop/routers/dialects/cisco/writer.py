@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.dialects.cisco.queue_lines import QueueLines, dscp
-from perhop.routers.dialects.cisco.ranges import RANGES
+from perhop.routers.curves import drop_precedence
+from perhop.routers.dialects.cisco.queue_lines import RANGES, QueueLines, dscp
 from perhop.routers.model import ALL_CODEPOINTS
 from perhop.routers.outgoing import DEFAULT_BURST_S, MARKERS, codepoints, rate, size, strict_classes, unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from perhop.routers.outgoing import MeterOut, Outgoing, QueueOut, Range, Remarks
+    from perhop.routers.outgoing import MeterOut, Outgoing, QueueOut, Range, Remarks, Table
 
 DEFAULT = "class-default"
 MOST_NAME = 40
@@ -27,6 +27,7 @@ MOST_LEVELS = 3
 VALUES_OF_A_MATCH = 8
 """Codepoints on one `match` line: IOS takes eight."""
 STRICT_LEVELS = 2
+UNORDERED = "IOS shares what is left among classes without order"
 
 
 def lines(link: Outgoing, remarks: Remarks) -> list[str]:
@@ -52,8 +53,7 @@ class _Writer:
         arriving: list[str] = []
         for meter in link.meters:
             name = self._names[meter.place]
-            if name != DEFAULT:
-                result += _class_map(name, meter.codepoints)
+            result += _class_map(name, meter.codepoints)
             arriving += [f" class {name}", *self._police(meter)]
         child = self._child_name()
         result += [f"policy-map {child}", *body]
@@ -91,15 +91,13 @@ class _Writer:
         body: list[str] = []
         for queue in self._link.queues:
             name = self._names[queue.place]
-            if name != DEFAULT:
-                result += _class_map(name, queue.codepoints)
+            result += _class_map(name, queue.codepoints)
             share = self._share(queue, strict)
             priority = any(line.startswith("  priority") for line in share)
             body += [f" class {name}", *share, *self._held(queue, priority=priority)]
         return result, body
 
     def _held(self, queue: QueueOut, *, priority: bool) -> list[str]:
-        """The lines of a class about its queue."""
         lines = [*self._queues.lines(queue, priority=priority), *self._policed(queue)]
         return lines if queue.meter is None else [*lines, *self._police(queue.meter)]
 
@@ -108,15 +106,11 @@ class _Writer:
     def _tree(self) -> tuple[list[str], list[str]]:
         """Class maps and inner policies of a tree of classes, and the classes of the outer policy."""
         link = self._link
-        roots = link.scheduler["classes"]
-        place = link.path
         text = "the tree is nested policies: bursts, and how classes share what is left, are the device's"
-        self._remarks.differs(place, text)
+        self._remarks.differs(link.path, text)
         above: list[str] = []
-        path = f"{place}.classes"
         depth = 1 if self._child_name() == self._output else 2
-        body = self._level(roots, path, link.rate, depth, above)
-        return above, body
+        return above, self._level(link.scheduler["classes"], f"{link.path}.classes", link.rate, depth, above)
 
     def _child_name(self) -> str:
         """The policy of the queues; within one that shapes, unless a tree's root does."""
@@ -124,21 +118,18 @@ class _Writer:
         rooted = link.kind == "htb" and len(link.scheduler["classes"]) == 1
         return self._child if link.shaper is not None or (link.shape and not rooted) else self._output
 
-    def _level(
-        self, tables: list[dict[str, Any]], path: str, ceil: float, depth: int, above: list[str]
-    ) -> list[str]:
+    def _level(self, tables: list[Table], path: str, ceil: float, depth: int, above: list[str]) -> list[str]:
         """The classes of a policy; policies within it and class maps go `above`."""
         if depth > MOST_LEVELS:
             self._remarks.left_out(path, f"IOS has {MOST_LEVELS} policies within one another, not more")
             return []
         bodies: list[tuple[bool, list[str]]] = []
         first = strict_classes(tables)
-        levels = sorted(
-            {table.get("prio") or 0 for table, strict in zip(tables, first, strict=True) if strict}
-        )
+        ahead = [table.get("prio") or 0 for table, goes in zip(tables, first, strict=True) if goes]
+        levels = sorted(set(ahead))
         for number, table in enumerate(tables):
             place = f"{path}[{number}]"
-            own = min(rate(table.get("ceil", table["rate"])), ceil)
+            own = min(rate(table.get("ceil") or table["rate"]), ceil)
             inner = table.get("classes") or []
             leaves = [queue for queue in self._link.queues if _under(queue, place)]
             rest = any(self._names[queue.place] == DEFAULT for queue in leaves)
@@ -151,22 +142,19 @@ class _Writer:
             elif len(tables) > 1:
                 words = self._kbps(place, "rate", rate(table["rate"]), RANGES["bandwidth"], ceil)
                 lines.append(f"  bandwidth {words}")
-            if first[number]:
-                pass
-            elif own < ceil or inner:  # IOS takes a policy of queues within a class that shapes only
+            # IOS takes a policy of queues within a class that shapes only.
+            if not first[number] and (own < ceil or inner):
                 lines.append(f"  shape average {self._bps(place, 'ceil', own, 'shape')}")
             if table.get("prio") and not any(first):
-                self._remarks.differs(f"{place}.prio", "IOS shares what is left among classes without order")
+                self._remarks.differs(f"{place}.prio", UNORDERED)
             if inner:
                 child = self._policy(f"{_word(self._link.name).upper()}-{_word(table['name']).upper()}")
-                above_own = self._level(inner, f"{place}.classes", own, depth + 1, above)
-                above += [f"policy-map {child}", *above_own]
+                body = self._level(inner, f"{place}.classes", own, depth + 1, above)
+                above += [f"policy-map {child}", *body]
                 lines.append(f"   service-policy {child}")
             elif leaves:
                 lines += self._held(leaves[0], priority=first[number])
-            if name != DEFAULT:
-                codes = codepoints(leaves)
-                above += _class_map(name, codes)
+            above += _class_map(name, codepoints(leaves))
             bodies.append((rest, lines))
         return [line for _, lines in sorted(bodies, key=lambda item: item[0]) for line in lines]
 
@@ -180,7 +168,6 @@ class _Writer:
         return word
 
     def _policy(self, base: str) -> str:
-        """A name of its own for a policy within another one."""
         name = unique(base, {used.lower() for used in self._policies}, MOST_NAME)
         self._policies.add(name)
         return name
@@ -193,8 +180,9 @@ class _Writer:
         rest = [queue.place for queue in self._link.queues if queue.rest]
         if self._link.kind == "htb" and not rest:
             rest = [self._link.queues[-1].place]
-        if self._link.meters and self._takes_all_others(self._link.meters[-1]):
-            rest.append(self._link.meters[-1].place)
+        for last in self._link.meters[-1:]:
+            if last.codepoints == ALL_CODEPOINTS - codepoints(self._link.meters[:-1]):
+                rest.append(last.place)
         classes: list[QueueOut | MeterOut] = [*self._link.queues, *self._link.meters]
         if max(len(self._link.queues), len(self._link.meters)) > MOST_CLASSES:
             self._remarks.left_out(self._link.place, f"a policy of IOS has {MOST_CLASSES} classes")
@@ -204,11 +192,6 @@ class _Writer:
             if name != one.name:
                 self._remarks.differs(one.place, f"{one.name!r} is class {name} there")
             self._names[one.place] = name
-
-    def _takes_all_others(self, last: MeterOut) -> bool:
-        """Whether the last meter takes what no other meter takes: it is of class-default."""
-        taken = codepoints(one for one in self._link.meters if one is not last)
-        return last.codepoints == ALL_CODEPOINTS - taken
 
     # Rates
 
@@ -235,9 +218,8 @@ class _Writer:
         link, keys = self._link, self._link.scheduler
         place = link.queues[0].place.rpartition(".")[0]
         if link.kind == "drr":
-            self._remarks.differs(
-                place, "drr: how IOS lets classes share is the device's; import reads it as wfq"
-            )
+            text = "drr: how IOS lets classes share is the device's; import reads it as wfq"
+            self._remarks.differs(place, text)
         sharing = [queue for queue in link.queues if queue.rate is not None]
         if sharing and any(queue.weight is not None for queue in link.queues):
             text = "some devices refuse `bandwidth` beside `bandwidth remaining` in one policy"
@@ -246,8 +228,8 @@ class _Writer:
         if free and sharing:
             text = "devices refuse `bandwidth` beside `priority` without a policer: give it one, or weights"
             self._remarks.differs(free[0].place, text)
-        if any(queue.strict for queue in link.queues):
-            return self._levels([queue for queue in link.queues if queue.strict])
+        if strict := [queue for queue in link.queues if queue.strict]:
+            return self._levels(strict)
         if link.kind != "priority":
             return []
         if keys.get("meter", "token-bucket") != "token-bucket":
@@ -274,9 +256,7 @@ class _Writer:
             words = ["  priority"] + (["level", str(level)] if len(strict) > 1 else [])
             if queue.ceil is not None:
                 return [" ".join(words), self._dropped(queue.place, queue.ceil, queue.ceil_burst)]
-            if queue.cap is not None:
-                if queue.policed_always:
-                    return [" ".join(words)]
+            if queue.cap is not None and not queue.policed_always:
                 words += self._policed_share(queue, queue.cap)
             return [" ".join(words)]
         result = []
@@ -286,20 +266,20 @@ class _Writer:
         if queue.ceil is not None:
             result.append(f"  {self._shaped(queue.place, 'ceil', queue.ceil, queue.ceil_burst)}")
         if queue.prio and not strict:
-            self._remarks.differs(
-                f"{queue.place}.prio", "IOS shares what is left among classes without order"
-            )
+            self._remarks.differs(f"{queue.place}.prio", UNORDERED)
         if queue.weight is not None:
             result.append(f"  bandwidth remaining ratio {self._ratio(queue)}")
         return result
 
     def _dropped(self, place: str, ceil: float, burst: float) -> str:
         """The ceiling of a strict class, which IOS does not shape."""
-        text = (
-            "IOS has no shaper beside `priority`: above the ceiling packets are dropped there; here they wait"
-        )
-        self._remarks.differs(f"{place}.ceil", text)
-        bps, bc = self._bps(place, "ceil", ceil, "cir"), self._bytes(place, "cburst", burst, "bc")
+        text = "IOS has no shaper beside `priority`: above the ceiling packets are dropped there"
+        self._remarks.differs(f"{place}.ceil", f"{text}; here they wait")
+        return self._limited(place, ("ceil", ceil), ("cburst", burst))
+
+    def _limited(self, place: str, rate: tuple[str, float], burst: tuple[str, float]) -> str:
+        """A policer that drops what exceeds; its rate and burst with their keys in the scenario."""
+        bps, bc = self._bps(place, *rate, "cir"), self._bytes(place, *burst, "bc")
         return f"  police cir {bps} bc {bc} conform-action transmit exceed-action drop"
 
     def _policed_share(self, queue: QueueOut, cap: float) -> list[str]:
@@ -330,9 +310,7 @@ class _Writer:
         """The policer of a strict class that acts without congestion, too."""
         if not queue.policed_always or queue.cap is None or queue.burst is None:
             return []
-        bps = self._bps(queue.place, "rate", queue.cap, "cir")
-        burst = self._bytes(queue.place, "burst", queue.burst, "bc")
-        return [f"  police cir {bps} bc {burst} conform-action transmit exceed-action drop"]
+        return [self._limited(queue.place, ("rate", queue.cap), ("burst", queue.burst))]
 
     def _shape(self) -> list[str]:
         link = self._link
@@ -388,11 +366,13 @@ def _short(base: str, end: str) -> str:
 
 
 def _word(name: str) -> str:
-    """A name as one word that IOS takes."""
     return re.sub(r"[^\w./:+-]", "-", name) or "unnamed"
 
 
 def _class_map(name: str, codepoints: Iterable[int]) -> list[str]:
+    """The lines of a class map; class-default has none."""
+    if name == DEFAULT:
+        return []
     listed = [dscp(code) for code in sorted(codepoints)]
     rows = [listed[i : i + VALUES_OF_A_MATCH] for i in range(0, len(listed), VALUES_OF_A_MATCH)]
     return [f"class-map match-any {name}", *(f" match dscp {' '.join(row)}" for row in rows)]
@@ -400,6 +380,5 @@ def _class_map(name: str, codepoints: Iterable[int]) -> list[str]:
 
 def _group(codepoints: frozenset[int]) -> int | None:
     """The AF class of which all codepoints are."""
-    groups = {code // 8 for code in codepoints if code % 8 in {2, 4, 6}}
-    plain = all(code % 8 in {2, 4, 6} for code in codepoints)
-    return next(iter(groups)) if plain and len(groups) == 1 and groups <= {1, 2, 3, 4} else None
+    groups = {code // 8 if drop_precedence(code) else None for code in codepoints}
+    return groups.pop() if len(groups) == 1 else None

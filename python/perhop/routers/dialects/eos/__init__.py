@@ -19,4 +19,4 @@ def score(source: Source) -> float:
     return 10.0 * sum(source.starting(word) > 0 for word in words)
 
 
-DIALECT = Dialect("eos", "Arista EOS", score=score, read=read)
+DIALECTS = (Dialect("eos", "Arista EOS", score=score, read=read),)

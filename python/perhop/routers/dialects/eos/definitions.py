@@ -34,6 +34,10 @@ OTHERS = OTHER_LINES | {
     "mode", "address",
 }  # fmt: skip
 """Commands of interfaces that are known not to be about queues."""
+QOS = {"map", "profile", "rewrite", "random-detect"}
+"""Words after `qos` of lines outside of interfaces."""
+MARKING = "marking of packets is not simulated"
+MULTICAST = "queues of multicast are not simulated"
 OUTSIDE = ("hostname", "version", "boot", "ip", "ipv6", "router", "vlan", "management", "username", "daemon")
 """Commands outside of interfaces that end whatever comes before them."""
 
@@ -94,11 +98,8 @@ class Definitions:
         """A line that is not understood: lost, if it is where queues are configured."""
         inside = self._class_map is not None or bool(self._policy) or self._queue is not None
         about = about_queues(words)
-        if (
-            (inside and (depth > 0 or about))
-            or (self._holder is not None and about)
-            or words[0].lower() == "qos"
-        ):
+        lost = inside and (depth > 0 or about)
+        if lost or (self._holder is not None and about) or words[0].lower() == "qos":
             self._account.miss(line)
         else:
             self._account.ignore(line)
@@ -108,33 +109,20 @@ class Definitions:
         self._policy = self._skipped = ""
         self._depth = 0
 
-    def _take(self, line: int, lines: set[int]) -> bool:
-        self._account.understand(line)
-        lines.add(line)
-        return True
-
     def _line(self, line: int, words: list[str], depth: int) -> bool:
         head = words[0].lower()
         if head == "class-map" and len(words) > 1:
             return self._open_class_map(line, words[1:])
         if head == "policy-map" and len(words) > 1:
             return self._open_policy(line, words[1:])
-        if (
-            head == "qos"
-            and len(words) > 1
-            and words[1].lower() in {"map", "profile", "rewrite", "random-detect"}
-        ):
+        if head == "qos" and len(words) > 1 and words[1].lower() in QOS:
             return self._qos(line, words)
         if head == "interface" and len(words) > 1:
             self._leave()
             name = "".join(words[1:])
             self._holder = self.interfaces.setdefault(name, Holder(name, line))
-            return self._take(line, self._holder.lines)
-        if (
-            head in {"tx-queue", "uc-tx-queue", "mc-tx-queue"}
-            and self._holder is not None
-            and len(words) == 2
-        ):
+            return self._account.take(line, self._holder.lines)
+        if head in {"tx-queue", "uc-tx-queue", "mc-tx-queue"} and self._holder and len(words) == 2:
             return self._open_queue(self._holder, line, words, depth)
         if depth == 0 and head in OUTSIDE:
             inside = self._holder is not None and head in OTHERS
@@ -162,7 +150,7 @@ class Definitions:
         if len(words) != 1:
             return False
         self._class_map = self.class_maps.setdefault(words[0], ClassMap(words[0], line))
-        return self._take(line, self._class_map.lines)
+        return self._account.take(line, self._class_map.lines)
 
     def _match(self, class_map: ClassMap, line: int, words: list[str]) -> bool:
         if words[0].lower() == "description":
@@ -171,25 +159,15 @@ class Definitions:
         if words[0].lower() != "match" or not rest:
             return False
         bare = rest[1:] if rest[0] in {"ip", "ipv6"} else rest
-        values: set[int] = set()
-        for word in bare[1:]:
-            if bare[0] == "dscp":
-                found = units.codepoints(word)
-            elif bare[0] == "precedence":
-                value = units.precedence(word)
-                found = None if value is None else frozenset(units.of_precedence(value))
-            else:
-                break
-            if found is None:
-                return False
-            values |= found
         if bare and bare[0] in {"dscp", "precedence"}:
-            if not values:
+            parse = units.codepoints if bare[0] == "dscp" else _precedence
+            values = units.all_of(bare[1:], parse)
+            if values is None:
                 return False
             class_map.codes |= values
         else:
             class_map.other.append((line, " ".join(words)))
-        return self._take(line, class_map.lines)
+        return self._account.take(line, class_map.lines)
 
     def _open_policy(self, line: int, words: list[str]) -> bool:
         self._leave()
@@ -203,14 +181,13 @@ class Definitions:
             return False
         self._policy = words[0]
         self.policies.setdefault(words[0], {})
-        return self._take(line, self.policy_lines.setdefault(words[0], set()))
+        return self._account.take(line, self.policy_lines.setdefault(words[0], set()))
 
     def _policy_line(self, line: int, words: list[str]) -> bool:
         head = words[0].lower()
         if head == "class" and len(words) == 2:
-            found = self.policies[self._policy].setdefault(words[1], PolicyClass(words[1], line))
-            self._class = found
-            return self._take(line, found.lines)
+            self._class = self.policies[self._policy].setdefault(words[1], PolicyClass(words[1], line))
+            return self._account.take(line, self._class.lines)
         entry = self._class
         if entry is None:
             return False
@@ -219,35 +196,32 @@ class Definitions:
             if value is None or value >= QUEUES:
                 return False
             entry.traffic_class = (value, line)
-            return self._take(line, entry.lines)
+            return self._account.take(line, entry.lines)
         if head == "set":
-            return self._account.ignore(line, "marking of packets is not simulated")
-        if head == "police":
-            meter = policer(line, words, self._account)
-            if meter is None:
-                return False
-            entry.meter = meter
-            return self._take(line, entry.lines)
-        return False
+            return self._account.ignore(line, MARKING)
+        meter = policer(line, words, self._account) if head == "police" else None
+        if meter is None:
+            return False
+        entry.meter = meter
+        return self._account.take(line, entry.lines)
 
     # Maps
 
     def _qos(self, line: int, words: list[str]) -> bool:
         rest = [word.lower() for word in words[2:]]
-        match words[1].lower():
-            case "profile" if len(words) == 3:
+        match [words[1].lower(), *rest]:
+            case ["profile", _]:
                 self._leave()
                 self._holder = self.profiles.setdefault(words[2], Holder(words[2], line))
-                return self._take(line, self._holder.lines)
-            case "map":
+                return self._account.take(line, self._holder.lines)
+            case ["map", *_]:
                 return self._map(line, rest)
-            case "rewrite":
-                return self._account.ignore(line, "marking of packets is not simulated")
-            case "random-detect" if rest[:3] == ["ecn", "allow", "non-ect"]:
+            case ["rewrite", *_]:
+                return self._account.ignore(line, MARKING)
+            case ["random-detect", "ecn", "allow", "non-ect", *_]:
                 self.passes = line
-                self._account.understand(line)
-                return True
-            case "random-detect":
+                return self._account.understand(line)
+            case ["random-detect", *_]:
                 text = f"`{' '.join(words)}`: thresholds of a buffer that ports share are not simulated"
                 return self._account.find("W09", line, text)
         return False
@@ -258,42 +232,32 @@ class Definitions:
         at = words.index("to")
         kind, values, target = words[0], words[1:at], words[at + 1 :]
         if kind == "dscp" and target[:1] == ["traffic-class"] and len(target) in {2, 4}:
-            codes: set[int] = set()
-            for word in values:
-                found = units.codepoints(word)
-                if found is None:
-                    return False
-                codes |= found
+            codes = units.all_of(values)
             number = units.whole(target[1])
             precedence = 0
+            if number is None or number >= QUEUES or codes is None:
+                return False
             if len(target) == 4:
                 if target[2] != "drop-precedence" or target[3] not in {"0", "1", "2"}:
                     return False
                 precedence = int(target[3])
-            if number is None or number >= QUEUES or not codes:
-                return False
             for code in codes:
                 self.by_codepoint[code] = (number, precedence, line)
-            self._account.understand(line)
-            return True
-        if (
-            kind in {"traffic-class", "tc"}
-            and target[:1] in (["tx-queue"], ["uc-tx-queue"])
-            and len(target) == 2
-        ):
+            return self._account.understand(line)
+        to_queue = target[:1] in (["tx-queue"], ["uc-tx-queue"]) and len(target) == 2
+        if kind in {"traffic-class", "tc"} and to_queue:
             numbers = [units.whole(word) for word in values]
             queue = units.whole(target[1])
             if queue is None or queue >= QUEUES or not numbers or any(n is None for n in numbers):
                 return False
             for one in numbers:
                 self.by_class[one or 0] = (queue, line)
-            self._account.understand(line)
-            return True
-        why = (
-            "queues are chosen by codepoint here" if kind == "cos" else "marking of packets is not simulated"
-        )
-        why = "queues of multicast are not simulated" if target[:1] == ["mc-tx-queue"] else why
-        return self._account.ignore(line, why)
+            return self._account.understand(line)
+        if target[:1] == ["mc-tx-queue"]:
+            return self._account.ignore(line, MULTICAST)
+        if kind == "cos":
+            return self._account.ignore(line, "queues are chosen by codepoint here")
+        return self._account.ignore(line, MARKING)
 
     # Interfaces and profiles
 
@@ -302,22 +266,19 @@ class Definitions:
         if number is None or number >= QUEUES:
             self._queue = None
             return False
-        if words[0].lower() == "mc-tx-queue":
-            self._queue = QueueReader(TxQueue(number, line), self._account)
-            self._depth = depth
-            return self._account.ignore(line, "queues of multicast are not simulated")
-        queue = holder.queues.setdefault(number, TxQueue(number, line))
+        multicast, queue = words[0].lower() == "mc-tx-queue", TxQueue(number, line)
+        if not multicast:
+            queue = holder.queues.setdefault(number, queue)
         self._queue, self._depth = QueueReader(queue, self._account), depth
-        return self._take(line, queue.lines)
+        return self._account.ignore(line, MULTICAST) if multicast else self._account.take(line, queue.lines)
 
     def _holder_line(self, holder: Holder, line: int, words: list[str], depth: int) -> bool:
         queue = self._queue
         if queue is not None and not (depth <= self._depth and self._depth > 0):
             if queue.command(line, words):
-                multicast = queue.queue is not holder.queues.get(queue.queue.number)
-                if multicast:
-                    self._account.ignore(line, "queues of multicast are not simulated")
-                return multicast or self._take(line, queue.queue.lines)
+                if queue.queue is not holder.queues.get(queue.queue.number):
+                    return self._account.ignore(line, MULTICAST)
+                return self._account.take(line, queue.queue.lines)
             if depth > self._depth > 0:
                 return False
         self._queue = None
@@ -336,44 +297,48 @@ class Definitions:
                 said = f"`{holder.shape.text}` is replaced by `{text}` further down"
                 self._account.find("W17", holder.shape.line, said)
             holder.shape = found
-            return self._take(line, holder.lines)
+            return self._account.take(line, holder.lines)
         if head == "bandwidth" and len(rest) == 1 and units.number(rest[0]):
             holder.bandwidth = Rate(float(rest[0]) * 1e3, line=line, text=text)
-            return self._take(line, holder.lines)
+            return self._account.take(line, holder.lines)
         if head == "speed" and rest and (bps := _speed(rest[-1])):
             holder.speed = Rate(bps, line=line, text=text)
-            return self._take(line, holder.lines)
+            return self._account.take(line, holder.lines)
         if (head == "service-profile" and len(words) == 2) or (head == "qos" and rest[:1] == ["profile"]):
             holder.profile = (words[-1], line)
-            return self._take(line, holder.lines)
+            return self._account.take(line, holder.lines)
         if head == "service-policy":
             names = words[3:] if rest[:1] == ["type"] else words[1:]
             if len(names) == 2 and names[0].lower() == "input":
                 holder.policies.append((names[1], line))
-                return self._take(line, holder.lines)
+                return self._account.take(line, holder.lines)
             if len(names) == 2 and names[0].lower() == "output":
                 return self._account.miss(line, "policies of departing packets are not simulated")
             return False
         if head == "priority-flow-control":
             return self._account.find("W09", line, f"`{text}`: flow control is not simulated")
         if head == "qos" and rest[:1] in (["trust"], ["cos"], ["dscp"]):
-            return self._account.ignore(
-                line, "how arriving packets are classified; their codepoints decide here"
-            )
+            text = "how arriving packets are classified; their codepoints decide here"
+            return self._account.ignore(line, text)
         if head in {"no", "default"} and rest[:2] == ["shape", "rate"]:
             holder.shape = None
-            return self._take(line, holder.lines)
+            return self._account.take(line, holder.lines)
         if head in OTHERS or (head == "no" and rest[:1] not in (["qos"], ["tx-queue"])):
             return self._account.ignore(line, "not about queues")
         return False
 
 
+def _precedence(word: str) -> frozenset[int] | None:
+    value = units.precedence(word)
+    return None if value is None else units.of_precedence(value)
+
+
 def _opens(words: list[str]) -> bool:
     """Whether a line opens a block, whatever is open."""
     head = words[0].lower()
-    return head in {"class-map", "policy-map", "interface"} or (
-        head == "qos" and len(words) > 1 and words[1].lower() in {"map", "profile"}
-    )
+    if head == "qos":
+        return len(words) > 1 and words[1].lower() in {"map", "profile"}
+    return head in {"class-map", "policy-map", "interface"}
 
 
 def _speed(word: str) -> float | None:

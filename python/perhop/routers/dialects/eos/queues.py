@@ -8,37 +8,33 @@ leave open is assumed, and each assumption is a finding.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.model import Average, Curve, Ecn, How, PortMeter, Quantity, Rate, RateUnit, Unit
+from perhop.routers.model import Average, Curve, How, PortMeter, Quantity, Rate, RateUnit, Unit
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from perhop.routers.source import Account
 
 AMOUNTS: dict[str, tuple[Unit, float]] = {
-    "segments": (Unit.SEGMENTS, 1),
-    "bytes": (Unit.BYTES, 1),
-    "kbytes": (Unit.BYTES, 1e3),
-    "mbytes": (Unit.BYTES, 1e6),
-    **dict.fromkeys(("ms", "milliseconds"), (Unit.SECONDS, 1e-3)),
-    **dict.fromkeys(("us", "microseconds"), (Unit.SECONDS, 1e-6)),
-    "packets": (Unit.PACKETS, 1),
-}
+    "segments": (Unit.SEGMENTS, 1), "packets": (Unit.PACKETS, 1), "bytes": (Unit.BYTES, 1),
+    "kbytes": (Unit.BYTES, 1e3), "mbytes": (Unit.BYTES, 1e6), "ms": (Unit.SECONDS, 1e-3),
+    "milliseconds": (Unit.SECONDS, 1e-3), "us": (Unit.SECONDS, 1e-6), "microseconds": (Unit.SECONDS, 1e-6),
+}  # fmt: skip
 """Units of amounts; a platform takes some of them."""
 RATES: dict[str, tuple[RateUnit, float]] = {
-    "bps": (RateUnit.BPS, 1),
-    "kbps": (RateUnit.BPS, 1e3),
-    "mbps": (RateUnit.BPS, 1e6),
-    "gbps": (RateUnit.BPS, 1e9),
-    "pps": (RateUnit.PACKETS, 1),
-    "percent": (RateUnit.PERCENT, 1),
-}
-PRECEDENCES: tuple[Literal["green", "yellow", "red"], ...] = ("green", "yellow", "red")
-"""The color of drop precedence 0, 1 and 2."""
+    "bps": (RateUnit.BPS, 1), "kbps": (RateUnit.BPS, 1e3), "mbps": (RateUnit.BPS, 1e6),
+    "gbps": (RateUnit.BPS, 1e9), "pps": (RateUnit.PACKETS, 1), "percent": (RateUnit.PERCENT, 1),
+}  # fmt: skip
 MOST_WEIGHT = 15
+
+
+Words = list[str]
+Given = dict[str, Quantity | float]
+"""Thresholds, and probabilities or weights, by their words."""
 
 
 @dataclass(slots=True)
@@ -81,18 +77,14 @@ class TxQueue:
         if self.drops:
             for ramp in other.drops:
                 self._replaced(ramp.text, ramp.line, self.drops[0].text, account)
-        mine = self.strict is not None
-        result.strict, result.strict_line = (
-            (self.strict, self.strict_line) if mine else (other.strict, other.strict_line)
-        )
+        said = other if self.strict is None else self
+        result.strict, result.strict_line = said.strict, said.strict_line
         return result
 
     def _replaced(self, before: str, line: int, now: str, account: Account) -> None:
         if before != now:
-            text = (
-                f"tx-queue {self.number}: `{before}` of the profile is replaced by `{now}` of the interface"
-            )
-            account.find("W17", line, text)
+            text = f"tx-queue {self.number}: `{before}` of the profile is replaced by `{now}`"
+            account.find("W17", line, f"{text} of the interface")
 
 
 @dataclass(slots=True)
@@ -133,37 +125,39 @@ class Holder:
     lines: set[int] = field(default_factory=set)
 
 
-def rate(
-    words: list[str], line: int, text: str, bare: str, account: Account
-) -> tuple[Rate | None, list[str]]:
-    """A rate at the head of words, whose bare numbers have the unit `bare`; and what follows it."""
-    if not words or units.number(words[0]) is None:
-        return None, words
-    value = float(words[0])
+def _measured(words: Words, known: Container[str]) -> tuple[float, str, Words] | None:
+    """The number at the head of words, its unit if it has one, and what follows."""
+    value = units.number(words[0]) if words else None
+    if value is None:
+        return None
     unit = words[1].lower() if len(words) > 1 else ""
-    rest = words[2:] if unit in RATES else words[1:]
-    if unit not in RATES:
+    return (value, unit, words[2:]) if unit in known else (value, "", words[1:])
+
+
+def rate(words: Words, line: int, text: str, bare: str, account: Account) -> tuple[Rate | None, Words]:
+    """A rate at the head of words, whose bare numbers have the unit `bare`; and what follows it."""
+    found = _measured(words, RATES)
+    if found is None:
+        return None, words
+    value, unit, rest = found
+    if not unit:
         shown = {"bps": "bit/s", "kbps": "kbit/s"}[bare]
         account.find("W05", line, f"`{text}`: a rate without a unit is read as {shown}")
-        unit = bare
-    kind, factor = RATES[unit]
+    kind, factor = RATES[unit or bare]
     return Rate(value * factor, kind, line, text=text) if value > 0 else None, rest
 
 
-def amount(words: list[str], line: int, text: str, account: Account) -> tuple[Quantity | None, list[str]]:
+def amount(words: Words, line: int, text: str, account: Account) -> tuple[Quantity | None, Words]:
     """An amount at the head of words, in bytes if it has no unit; and what follows it."""
-    if not words or units.number(words[0]) is None:
+    found = _measured(words, AMOUNTS)
+    if found is None:
         return None, words
-    value = float(words[0])
-    unit = words[1].lower() if len(words) > 1 else ""
-    rest = words[2:] if unit in AMOUNTS else words[1:]
-    if unit not in AMOUNTS:
+    value, unit, rest = found
+    kind, factor = AMOUNTS[unit or "bytes"]
+    if not unit:
         account.find("W05", line, f"`{text}`: an amount without a unit is read as bytes")
-        unit = "bytes"
     if unit in {"kbytes", "mbytes"}:
-        size = "1000" if unit == "kbytes" else "1000000"
-        account.find("W05", line, f"`{text}`: {unit} of {size} bytes assumed")
-    kind, factor = AMOUNTS[unit]
+        account.find("W05", line, f"`{text}`: {unit} of {factor:.0f} bytes assumed")
     return Quantity(value * factor, kind, line, text=text), rest
 
 
@@ -178,13 +172,14 @@ class QueueReader:
     def command(self, line: int, words: list[str]) -> bool:
         """Read a line; False if a word of it is not understood."""
         head, text = words[0].lower(), " ".join(words)
-        if head == "no" and [word.lower() for word in words[1:]] in (["priority"], ["priority", "strict"]):
+        lowered = [word.lower() for word in words[1:]]
+        if head == "no" and lowered in (["priority"], ["priority", "strict"]):
             return self._strict(line, strict=False)
-        if head in {"no", "default"} and len(words) > 1:
-            return self._without(line, [word.lower() for word in words[1:]])
+        if head in {"no", "default"} and lowered:
+            return self._without(line, lowered)
         if head == "scheduler" and words[1:2] == ["profile"]:
             return self._account.ignore(line, "how the chip schedules has no effect here")
-        if head == "priority" and [word.lower() for word in words[1:]] in ([], ["strict"]):
+        if head == "priority" and lowered in ([], ["strict"]):
             return self._strict(line, strict=True)
         if head == "bandwidth" and len(words) > 1:
             return self._bandwidth(line, words[1:], text)
@@ -203,7 +198,7 @@ class QueueReader:
             self.queue.limit = limit
             return True
         if head == "random-detect" and len(words) > 1:
-            return self._random_detect(line, [word.lower() for word in words[1:]], text)
+            return self._random_detect(line, lowered, text)
         return False
 
     def _without(self, line: int, words: list[str]) -> bool:
@@ -222,12 +217,12 @@ class QueueReader:
                 queue.ceiling = None
             case ["latency", "maximum", *_]:
                 queue.limit = None
-            case ["random-detect", "ecn", *rest] if rest[:1] != ["count"]:
+            case ["random-detect", "ecn", "count", *more]:
+                return not more
+            case ["random-detect", "ecn", *_]:
                 queue.marks = None
             case ["random-detect", "drop", *_]:
                 queue.drops = []
-            case ["random-detect", "ecn", "count"]:
-                return True
             case _:
                 return False
         return True
@@ -272,7 +267,7 @@ class QueueReader:
             if rest[1] not in {"0", "1", "2"}:
                 return False
             precedence, rest = int(rest[1]), rest[2:]
-        given: dict[str, Quantity | float] = {}
+        given: Given = {}
         names = {"drop-probability": 100.0, "max-mark-probability": 100.0, "weight": float(MOST_WEIGHT)}
         while rest:
             name = rest[0]
@@ -284,17 +279,14 @@ class QueueReader:
             elif name in names and len(rest) > 1 and units.whole(rest[1]) is not None:
                 value = float(rest[1])
                 if value > names[name]:
-                    said = f"`{text}`: {name} is at most {names[name]:g}"
-                    self._account.find("W16", line, said)
+                    self._account.find("W16", line, f"`{text}`: {name} is at most {names[name]:g}")
                     value = names[name]
                 given[name], rest = value, rest[2:]
             else:
                 return False
         return self._ramp(line, kind, precedence, given, text)
 
-    def _ramp(
-        self, line: int, kind: str, precedence: int | None, given: dict[str, Quantity | float], text: str
-    ) -> bool:
+    def _ramp(self, line: int, kind: str, precedence: int | None, given: Given, text: str) -> bool:
         low, high = given.get("minimum-threshold"), given.get("maximum-threshold")
         if not isinstance(low, Quantity) or not isinstance(high, Quantity) or low.unit != high.unit:
             return False
@@ -332,11 +324,6 @@ class QueueReader:
         self.queue.average = Average(2.0**-weight, line, text=f"weight {weight:g}")
 
 
-def ecn_mode(*, passes: bool) -> Ecn:
-    """The mode of `random-detect ecn` alone; `passes`: packets without ECN pass where others are marked."""
-    return Ecn.ONLY if passes else Ecn.ALWAYS
-
-
 def policer(line: int, words: list[str], account: Account) -> PortMeter | None:
     """`police …`: one rate, which drops, or two, between which packets are marked; None: not understood.
 
@@ -346,8 +333,7 @@ def policer(line: int, words: list[str], account: Account) -> PortMeter | None:
     5000000.0
     """
     text = " ".join(words)
-    rates: list[Rate] = []
-    bursts: list[Quantity] = []
+    rates, bursts = list[Rate](), list[Quantity]()
     rest = [word.lower() for word in words[1:]]
     if rest and units.number(rest[0]) is not None:
         rest = ["cir", *rest]
@@ -368,7 +354,7 @@ def policer(line: int, words: list[str], account: Account) -> PortMeter | None:
             bursts.append(burst)
         elif rest[:3] == ["action", "set", "drop-precedence"]:
             marks, rest = True, rest[3:]
-        elif rest[:2] == ["action", "set"] and len(rest) > 3 and re.fullmatch("dscp", rest[2]):
+        elif rest[:3] == ["action", "set", "dscp"] and len(rest) > 3:
             marks, rest = True, rest[4:]
         else:
             return None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from perhop.routers import model
+from perhop.routers.curves import COLORS
 from perhop.routers.dialects.eos.definitions import QUEUES, Definitions
-from perhop.routers.dialects.eos.queues import PRECEDENCES, Holder, PolicyClass, TxQueue, ecn_mode
-from perhop.routers.model import ALL_CODEPOINTS, Drop, How, Match, Port, PortQueue, Rate, RateUnit, Selector
+from perhop.routers.dialects.eos.queues import Holder, PolicyClass, TxQueue
+from perhop.routers.model import Drop, Ecn, How, Match, Port, PortQueue, Rate, RateUnit, Selector
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account, Source
@@ -16,11 +19,8 @@ DEFAULT_CLASSES = (1, 0, 2, 3, 4, 5, 6, 7)
 """The traffic class of codepoints 0 to 7, 8 to 15 and so on."""
 
 
-class Ports:
-    """Makes ports of what a configuration defines."""
-
+class _Ports:
     def __init__(self, found: Definitions, account: Account) -> None:
-        """Findings go to the account."""
         self._found = found
         self._account = account
 
@@ -29,33 +29,23 @@ class Ports:
         ports: list[Port] = []
         used: set[str] = set()
         for interface in self._found.interfaces.values():
-            profile = None
-            if interface.profile is not None:
-                name, line = interface.profile
-                profile = self._found.profiles.get(name)
-                used.add(name)
-                if profile is None:
-                    self._account.find("W15", line, f"QoS profile {name} is not defined")
-            port = self._output(interface, profile)
-            if port is not None:
-                ports.append(port)
-            ports += self._inputs(interface)
+            name, line = interface.profile or ("", 0)
+            profile = self._found.profiles.get(name)
+            used.add(name)
+            if interface.profile and profile is None:
+                self._account.find("W15", line, f"QoS profile {name} is not defined")
+            ports += [*self._output(interface, profile), *self._inputs(interface)]
         for name, profile in self._found.profiles.items():
             if name not in used:
                 self._account.find("W15", profile.line, f"QoS profile {name} is attached to no interface")
-                port = self._output(profile, None)
-                if port is not None:
-                    port.attached = False
-                    ports.append(port)
+                ports += [replace(port, attached=False) for port in self._output(profile, None)]
         return ports
 
     def _inputs(self, interface: Holder) -> list[Port]:
-        """The policers of arriving packets."""
         ports: list[Port] = []
         for name, line in interface.policies:
-            policy = self._found.policies.get(name)
+            policy = self._account.defined(self._found.policies, name, line, "policy map")
             if policy is None:
-                self._account.find("W15", line, f"policy map {name} is not defined")
                 continue
             meters = [entry for entry in policy.values() if entry.meter is not None]
             if not meters:
@@ -84,14 +74,15 @@ class Ports:
         other = tuple(found.other) or ((found.line, f"class {entry.name}"),)
         return Match(None, other, found.line)
 
-    def _output(self, own: Holder, profile: Holder | None) -> Port | None:
+    def _output(self, own: Holder, profile: Holder | None) -> list[Port]:
+        """The port of transmit queues; none without queues and without a shaper."""
         queues = dict(profile.queues) if profile is not None else {}
         for number, queue in own.queues.items():
             below = queues.get(number)
             queues[number] = queue if below is None else queue.over(below, self._account)
         shape = own.shape or (profile.shape if profile is not None else None)
         if not queues and shape is None:
-            return None
+            return []
         port = Port(own.name, own.line, default_name="other")
         port.lines |= own.lines
         if profile is not None:
@@ -107,7 +98,7 @@ class Ports:
         port.shaper = shape
         with self._account.of_port(port.findings):
             self._queues(port, queues)
-        return port
+        return [port]
 
     def _queues(self, port: Port, queues: dict[int, TxQueue]) -> None:
         codes, precedences = self._codepoints(port)
@@ -135,10 +126,9 @@ class Ports:
         best = next((queue for queue in made if 0 in (queue.match.codepoints or ())), None)
         if left:
             names = ", ".join(map(str, sorted(left)))
-            noun = "tx-queues" if len(left) > 1 else "tx-queue"
-            verb = "are" if len(left) > 1 else "is"
             where = f"queue {best.name}" if best is not None else "a queue of their own"
-            text = f"{noun} {names} {verb} not configured, which is strict priority"
+            which = f"tx-queues {names} are" if len(left) > 1 else f"tx-queue {names} is"
+            text = f"{which} not configured, which is strict priority"
             self._account.find("W06", port.line, f"{text}: their packets are in {where} here")
         if best is not None:
             made.remove(best)
@@ -148,12 +138,11 @@ class Ports:
 
     @cached_property
     def _attached(self) -> dict[str, int]:
-        """The policies that interfaces have, each with the line of the last one."""
         return {name: line for i in self._found.interfaces.values() for name, line in i.policies}
 
     def _codepoints(self, port: Port) -> tuple[dict[int, set[int]], dict[int, int]]:
         """The codepoints of each transmit queue, and the drop precedence of each."""
-        classes = {code: (DEFAULT_CLASSES[code // 8], 0, 0) for code in ALL_CODEPOINTS}
+        classes = {code: (DEFAULT_CLASSES[code // 8], 0, 0) for code in model.ALL_CODEPOINTS}
         classes |= self._found.by_codepoint
         for name in self._attached:
             for entry in self._found.policies.get(name, {}).values():
@@ -183,8 +172,7 @@ class Ports:
     def _tx_queue(
         self, port: Port, given: TxQueue, codes: set[int], precedences: dict[int, int], *, strict: bool
     ) -> PortQueue:
-        queue = PortQueue(str(given.number), given.line)
-        queue.match = Match(frozenset(codes), (), given.line)
+        queue = PortQueue(str(given.number), given.line, match=Match(frozenset(codes), (), given.line))
         if strict:
             queue.level, queue.level_line = QUEUES - 1 - given.number, given.strict_line or given.line
         queue.guarantee, queue.ceiling, queue.limit = given.guarantee, given.ceiling, given.limit
@@ -201,13 +189,12 @@ class Ports:
             queue.curves = _drops(given, codes, precedences)
         elif given.marks is not None:
             queue.curves = [Drop(Selector("all"), given.marks.curve)]
-            queue.ecn, queue.ecn_line = ecn_mode(passes=bool(self._found.passes)), given.marks.line
+            text = "packets without ECN are dropped on the same curve here; where they pass write"
+            text += ' ecn = "mark-only"'
+            queue.ecn, queue.ecn_line = Ecn.ALWAYS, given.marks.line
             if self._found.passes:
                 port.lines.add(self._found.passes)
-                text = "packets without ECN pass, above max, too"
-            else:
-                text = "packets without ECN are dropped on the same curve here"
-                text += '; where they pass write ecn = "mark-only"'
+                text, queue.ecn = "packets without ECN pass, above max, too", Ecn.ONLY
             self._account.find("W08", given.marks.line, f"tx-queue {given.number}: {text}")
         return queue
 
@@ -219,9 +206,8 @@ class Ports:
         if unsaid and said:
             part = max(100 - said, 1.0) / len(unsaid)
             for queue in unsaid:
-                queue.share = Rate(
-                    max(1, round(part)), RateUnit.REMAINING_PERCENT, 0, How.DEFAULT, "equal parts of the rest"
-                )
+                number, text = max(1, round(part)), "equal parts of the rest"
+                queue.share = Rate(number, RateUnit.REMAINING_PERCENT, 0, How.DEFAULT, text)
                 text = f"tx-queue {queue.name}: no `bandwidth percent`: an equal part of what others leave"
                 self._account.find("W04", queue.line, text)
 
@@ -232,7 +218,7 @@ def _drops(given: TxQueue, codes: set[int], precedences: dict[int, int]) -> list
     if set(ramps) == {None}:
         return [Drop(Selector("all"), ramps[None].curve)]
     result = []
-    for precedence, color in enumerate(PRECEDENCES):
+    for precedence, color in enumerate(COLORS):
         ramp = ramps.get(precedence) or ramps.get(None)
         if ramp is not None:
             own = frozenset(code for code in codes if precedences[code] == precedence)
@@ -245,4 +231,4 @@ def read(source: Source, account: Account) -> list[Port]:
     """The ports of a configuration."""
     found = Definitions(source, account)
     found.read()
-    return Ports(found, account).ports()
+    return _Ports(found, account).ports()

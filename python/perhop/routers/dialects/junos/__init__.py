@@ -19,4 +19,4 @@ def score(source: Source) -> float:
     return 6.0 * ("class-of-service" in text) + 3.0 * sum(word in text for word in words)
 
 
-DIALECT = Dialect("junos", "Junos class-of-service", score=score, read=read, write=lines)
+DIALECTS = (Dialect("junos", "Junos class-of-service", score=score, read=read, write=lines),)

@@ -81,6 +81,12 @@ class Classifier:
     """The first line of each forwarding class."""
     lines: set[int] = field(default_factory=set)
 
+    def add_default(self) -> None:
+        """Add the codepoints of Junos's own classifier."""
+        for forwarding, by_loss in DEFAULT_CLASSIFIER.items():
+            for loss, known in by_loss.items():
+                self.codes.setdefault(forwarding, {}).setdefault(loss, set()).update(known)
+
 
 @dataclass(slots=True)
 class Unit0:
@@ -127,13 +133,10 @@ class Definitions:
             if self._statement(words, statement):
                 self._account.understand(*statement.lines)
 
-    def _ignore(self, statement: Statement, why: str = "not understood", *, missed: bool = False) -> None:
+    def _ignore(self, statement: Statement, why: str = "not understood", *, missed: bool = False) -> bool:
         self._account.comment(*statement.around)
-        text = f"{why}: `{' '.join(statement.words)}`"
-        if missed:
-            self._account.miss_part(statement.line, text)
-        else:
-            self._account.find("W13", statement.line, text)
+        self._account.note(statement.line, f"{why}: `{' '.join(statement.words)}`", missed=missed)
+        return False
 
     def _statement(self, words: tuple[str, ...], statement: Statement) -> bool:
         handlers = {
@@ -148,30 +151,23 @@ class Definitions:
         }
         if words[0] == "class-of-service" and len(words) > 1:
             if words[1] in IGNORED:
-                self._ignore(statement, IGNORED[words[1]])
-                return False
+                return self._ignore(statement, IGNORED[words[1]])
             handler = handlers.get(words[1])
-            if handler is None or not handler(words[2:], statement):
-                self._ignore(statement, missed=True)
-                return False
-            return True
+            read = handler is not None and handler(words[2:], statement)
+            return read or self._ignore(statement, missed=True)
         if words[0] in {"firewall", "interfaces"}:
             if self._speed(words, statement) or self.policers.statement(words, statement):
                 return True
-            limits = any("policer" in word for word in words) or (
-                words[0] == "interfaces" and "filter" in words
-            )
-            if words[0] == "firewall":
+            interfaces = words[0] == "interfaces"
+            limits = any("policer" in word for word in words) or (interfaces and "filter" in words)
+            if not interfaces:
                 limits = any(word.endswith("policer") for word in words[1:4])
-            why = "not about queues" if words[0] == "interfaces" and not limits else "not understood"
-            self._ignore(statement, why, missed=limits)
-            return False
+            why = "not about queues" if interfaces and not limits else "not understood"
+            return self._ignore(statement, why, missed=limits)
         if "apply-groups" in words or words[0] == "groups":
             text = "configuration groups are not expanded; give `show configuration | display inheritance`"
-            self._ignore(statement, text)
-            return False
-        self._ignore(statement, "not about queues")
-        return False
+            return self._ignore(statement, text)
+        return self._ignore(statement, "not about queues")
 
     # Definitions
 
@@ -214,12 +210,10 @@ class Definitions:
             if "exact" in rest or "rate-limit" in rest:
                 scheduler.exact = True
                 rest = [word for word in rest if word not in {"exact", "rate-limit"}]
-            if rest == ["remainder"] or (rest and rest[0] == "remainder"):
+            if rest[:1] == ["remainder"]:
                 scheduler.rest = True
-                said = (
-                    f"scheduler {words[0]}: `{text}`: what the rates of the others leave of the port's rate"
-                )
-                self._account.find("W05", line, said)
+                said = f"scheduler {words[0]}: `{text}`: what the rates of the others leave"
+                self._account.find("W05", line, f"{said} of the port's rate")
                 share = units.number(rest[1]) if len(rest) == 2 else None
                 if share:
                     scheduler.share = Rate(share, RateUnit.REMAINING_PERCENT, line, text=text)
@@ -255,28 +249,25 @@ class Definitions:
         return False
 
     def _buffer(self, scheduler: Scheduler, rest: list[str], statement: Statement, text: str) -> bool:
-        line = statement.line
-        if "exact" in rest:
-            rest = [word for word in rest if word != "exact"]
-        if rest == ["shared"]:
-            return self._account.find("W09", line, f"`{text}`: buffers that queues share are not simulated")
-        if rest and rest[0] == "remainder":
-            scheduler.buffer_rest = line
-            return len(rest) == 1
-        if len(rest) == 2 and rest[0] == "percent" and units.number(rest[1]) is not None:
-            scheduler.buffer = Quantity(float(rest[1]), Unit.BUFFER_PERCENT, line, text=text)
-            return float(rest[1]) > 0
-        if len(rest) == 2 and rest[0] == "temporal":
-            micro = units.scaled(rest[1], units.DECIMAL)
-            if not micro:
-                return False
-            scheduler.buffer = Quantity(micro * 1e-6, Unit.SECONDS, line, text=text)
-            return True
-        size = units.scaled(rest[0], units.DECIMAL) if len(rest) == 1 else None
-        if not size:
-            return False
-        scheduler.buffer = Quantity(size, Unit.BYTES, line, text=text)
-        return True
+        line, number, unit = statement.line, None, Unit.BYTES
+        match [word for word in rest if word != "exact"]:
+            case ["shared"]:
+                text = f"`{text}`: buffers that queues share are not simulated"
+                return self._account.find("W09", line, text)
+            case ["remainder", *more]:
+                scheduler.buffer_rest = line
+                return not more
+            case ["percent", word] if units.number(word) is not None:
+                number, unit = float(word), Unit.BUFFER_PERCENT
+                scheduler.buffer = Quantity(number, unit, line, text=text)
+            case ["temporal", word]:
+                micro, unit = units.scaled(word, units.DECIMAL), Unit.SECONDS
+                number = micro and micro * 1e-6
+            case [word]:
+                number = units.scaled(word, units.DECIMAL)
+        if number:
+            scheduler.buffer = Quantity(number, unit, line, text=text)
+        return bool(number)
 
     def _scheduler_map(self, words: tuple[str, ...], statement: Statement) -> bool:
         if len(words) != 5 or (words[1], words[3]) != ("forwarding-class", "scheduler"):
@@ -285,13 +276,12 @@ class Definitions:
         return True
 
     def _forwarding_class(self, words: tuple[str, ...], statement: Statement) -> bool:
-        if words[:1] == ("class",) and len(words) >= 4 and words[2] == "queue-num":
-            number, name, rest = units.whole(words[3]), words[1], words[4:]
-        elif words[:1] == ("queue",) and len(words) >= 3:
-            number, name, rest = units.whole(words[1]), words[2], words[3:]
-        else:
-            return False
-        fabric = len(rest) == 2 and rest[0] == "priority" and rest[1] in {"low", "high"}
+        match words:
+            case ("class", name, "queue-num", said, *rest) | ("queue", said, name, *rest):
+                number = units.whole(said)
+            case _:
+                return False
+        fabric = rest in (["priority", "low"], ["priority", "high"])
         if number is None or (rest and not fabric):
             return False
         if fabric:
@@ -305,29 +295,18 @@ class Definitions:
             return False
         classifier = self.classifiers.setdefault(words[1], Classifier(statement.line))
         if words[2] == "import" and words[3:] == ("default",) and words[0] != "inet-precedence":
-            for forwarding, by_loss in DEFAULT_CLASSIFIER.items():
-                for loss, known in by_loss.items():
-                    classifier.codes.setdefault(forwarding, {}).setdefault(loss, set()).update(known)
+            classifier.add_default()
             classifier.lines.update(statement.lines)
             return True
         if words[2] == "import":
             text = f"codepoints of an imported classifier are not used: `{' '.join(words)}`"
             return self._account.find("W13", statement.line, text)
         rest = [word for word in words[2:] if word not in {"[", "]"}]
-        if len(rest) < 6 or (rest[0], rest[2], rest[4]) != (
-            "forwarding-class",
-            "loss-priority",
-            "code-points",
-        ):
+        if rest[:5:2] != ["forwarding-class", "loss-priority", "code-points"] or len(rest) < 6:
             return False
         loss = rest[3]
-        codes = set[int]()
-        for word in rest[5:]:
-            found = self._code_point(words[0], word, classifier)
-            if found is None:
-                return False
-            codes |= found
-        if loss not in LOSS:
+        codes = units.all_of(rest[5:], lambda word: self._code_point(words[0], word, classifier))
+        if codes is None or loss not in LOSS:
             return False
         for others in classifier.codes.values():  # an imported codepoint moves
             for held in others.values():

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
-from perhop.routers import units
-from perhop.routers.model import (
-    ALL_CODEPOINTS,
-    Action,
-    Match,
-    Port,
-    PortMeter,
-    PortQueue,
-    Quantity,
-    Rate,
-    RateUnit,
-    Unit,
-)
+from perhop.routers import model, units
+from perhop.routers.model import ALL_CODEPOINTS, Match, Port, PortMeter, Quantity, Rate, RateUnit, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from perhop.routers.source import Account
     from perhop.routers.syntax.statements import Statement
 
 SLOWEST = 61_000.0
 """Bit/s: slower policers have coarse steps on old platforms (Junos 9.3)."""
+LIMITS = {
+    "if-exceeding": {"bandwidth-percent", "bandwidth-limit", "burst-size-limit"},
+    "if-exceeding-pps": {"pps-limit", "packet-burst"},
+}
+"""The numbers of a policer, by the words before them."""
+THREE_COLOR = {
+    "committed-information-rate", "committed-burst-size", "excess-burst-size", "peak-information-rate",
+    "peak-burst-size",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -34,9 +30,9 @@ class Policer:
     """A policer's numbers, by the words of Junos."""
 
     line: int
-    kind: str = ""
+    kind: Literal["", "rfc2697", "rfc2698"] = ""
     numbers: dict[str, tuple[float, int, str]] = field(default_factory=dict)
-    action: Action | None = None
+    action: model.Action | None = None
     color_aware: bool = False
     drop_red: bool = False
     lines: set[int] = field(default_factory=set)
@@ -65,7 +61,15 @@ def by_class(name: str) -> str:
     return f"forwarding-class {name}"
 
 
-def _taken(term: Term, classes: dict[str, PortQueue], line: int) -> Match:
+def _number(policer: Policer, words: tuple[str, ...], statement: Statement, known: set[str]) -> bool:
+    value = units.scaled(words[2], units.DECIMAL)
+    if words[1] not in known or not value:
+        return False
+    policer.numbers[words[1]] = (value, statement.line, " ".join(words[1:]))
+    return True
+
+
+def _taken(term: Term, classes: dict[str, model.PortQueue], line: int) -> Match:
     """The packets of a term; those of forwarding classes are the ones that are in their queues."""
     held = [_held(classes, name) for name in term.forwarding if name in classes]
     codes = frozenset(term.codes).union(*(match.sure for match in held))
@@ -76,7 +80,7 @@ def _taken(term: Term, classes: dict[str, PortQueue], line: int) -> Match:
     return Match.between(frozenset() if others else codes, codes, others, line)
 
 
-def _held(classes: dict[str, PortQueue], name: str) -> Match:
+def _held(classes: dict[str, model.PortQueue], name: str) -> Match:
     """The packets of a class; the last one has those that no other takes."""
     match = classes[name].match
     others = [queue.match for queue in classes.values() if queue.name != name]
@@ -97,6 +101,7 @@ class Policers:
         """Interface, `policer` or `filter`, name, statement: of packets that arrive."""
         self._read: dict[str, tuple[frozenset[int], list[tuple[Match, str, str]]]] = {}
         """Filters that something applies: their lines, and their policing terms with their packets."""
+        self._codes: dict[str, frozenset[int]] = {}
         self._chosen: dict[str, tuple[Match, frozenset[int]]] = {}
 
     def statement(self, words: tuple[str, ...], statement: Statement) -> bool:
@@ -160,21 +165,8 @@ class Policers:
 
     def _policer(self, name: str, words: tuple[str, ...], statement: Statement) -> bool:
         policer = self._get(name, statement)
-        if words[0] == "if-exceeding" and len(words) == 3:
-            value = units.scaled(words[2], units.DECIMAL)
-            if words[1] == "bandwidth-percent" and value:
-                policer.numbers["percent"] = (value, statement.line, " ".join(words[1:]))
-                return True
-            if words[1] not in {"bandwidth-limit", "burst-size-limit"} or not value:
-                return False
-            policer.numbers[words[1]] = (value, statement.line, " ".join(words[1:]))
-            return True
-        if words[0] == "if-exceeding-pps" and len(words) == 3:
-            value = units.scaled(words[2], units.DECIMAL)
-            if words[1] not in {"pps-limit", "packet-burst"} or not value:
-                return False
-            policer.numbers[words[1]] = (value, statement.line, " ".join(words[1:]))
-            return True
+        if words[0] in LIMITS and len(words) == 3:
+            return _number(policer, words, statement, LIMITS[words[0]])
         if words[0] in {"logical-interface-policer", "filter-specific", "physical-interface-policer"}:
             text = f"policer {name}: `{words[0]}`: each filter that names it has one of its own here"
             self._account.find("W10", statement.line, text)
@@ -202,15 +194,7 @@ class Policers:
         if words[1] in {"color-blind", "color-aware"}:
             policer.color_aware = words[1] == "color-aware"
             return True
-        value = units.scaled(words[2], units.DECIMAL) if len(words) == 3 else None
-        known = {
-            "committed-information-rate", "committed-burst-size", "excess-burst-size",
-            "peak-information-rate", "peak-burst-size",
-        }  # fmt: skip
-        if words[1] not in known or not value:
-            return False
-        policer.numbers[words[1]] = (value, statement.line, " ".join(words[1:]))
-        return True
+        return len(words) == 3 and _number(policer, words, statement, THREE_COLOR)
 
     def _term(self, name: str, term_name: str, words: tuple[str, ...], statement: Statement) -> bool:
         term = self.filters.setdefault(name, {}).setdefault(term_name, Term(statement.line))
@@ -244,8 +228,9 @@ class Policers:
             return rest[0] in {"accept", "count", "next"}
         return False
 
-    def attach(self, ports: list[Port], codepoints_of: Callable[[str], frozenset[int] | None]) -> None:
-        """Give ports the meters of their policers and filters."""
+    def attach(self, ports: list[Port], codes: dict[str, frozenset[int]]) -> None:
+        """Give ports the meters of their policers and filters; `codes` are those of forwarding classes."""
+        self._codes = codes
         named, based = dict[str, Port](), dict[str, Port]()
         for port in ports:
             for name in (port.name, f"{port.name}.0"):
@@ -259,11 +244,11 @@ class Policers:
                 ports.append(found)
             if kind == "filter" and found.queues:
                 self._move(found, name)
-            self._give(found, kind, name, statement, codepoints_of)
+            self._give(found, kind, name, statement)
         taken = {port.name for port in ports}
         for interface, kind, name, statement in self.arriving:
             port = Port(f"{interface} ingress" if interface in taken else interface, statement.line, "input")
-            self._give(port, kind, name, statement, codepoints_of)
+            self._give(port, kind, name, statement)
             if port.meters:
                 ports.append(port)
                 taken.add(port.name)
@@ -294,10 +279,8 @@ class Policers:
                 text += f"forwarding class {term.chosen} has no scheduler at {port.name}"
                 self._account.find("W15", term.line, f"{text}: its packets go with others")
             elif left.unknown and classes[term.chosen] is rest:
-                text += (
-                    f"`{left.unknown[0][1]}` is no codepoint; which packets join {rest.name} is not simulated"
-                )
-                self._account.miss_part(left.unknown[0][0], text)
+                text += f"`{left.unknown[0][1]}` is no codepoint; which packets join {rest.name}"
+                self._account.miss_part(left.unknown[0][0], f"{text} is not simulated")
             elif left.unknown:
                 asked.setdefault(term.chosen, []).append(left)
         for queue in port.queues:
@@ -311,15 +294,7 @@ class Policers:
                 kept = Match.between(kept.sure - gone, kept.most - gone, kept.unknown, kept.line)
                 queue.match = Match.either([kept, added], kept.line)
 
-    def _give(
-        self,
-        port: Port,
-        kind: str,
-        name: str,
-        statement: Statement,
-        codepoints_of: Callable[[str], frozenset[int] | None],
-    ) -> None:
-        """Give a port the meters of a policer or a filter."""
+    def _give(self, port: Port, kind: str, name: str, statement: Statement) -> None:
         port.lines.update(statement.lines)
         if kind == "policer":
             self._add(port, Match(None), name, name, statement.line)
@@ -328,23 +303,20 @@ class Policers:
             self._account.find("W15", statement.line, f"filter {name} is not defined")
             return
         if name not in self._read:
-            self._read[name] = self._filter(name, codepoints_of)
+            self._read[name] = self._filter(name)
         lines, policing = self._read[name]
         port.shared.append(lines)
         for match, term_name, policer in policing:
             self._add(port, match, f"{name} {term_name}", policer, match.line)
 
-    def _filter(
-        self, name: str, codepoints_of: Callable[[str], frozenset[int] | None]
-    ) -> tuple[frozenset[int], list[tuple[Match, str, str]]]:
+    def _filter(self, name: str) -> tuple[frozenset[int], list[tuple[Match, str, str]]]:
         """The lines of a filter, and its terms with policers, each with what earlier terms leave."""
         policing: list[tuple[Match, str, str]] = []
         before = frozenset[int]()
         for term_name, term in self.filters[name].items():
             for line, text in term.lost:
-                said = f"filter {name}, term {term_name}: `{text}` is not simulated"
-                self._account.miss_part(line, said)
-            codes = frozenset(term.codes).union(*(codepoints_of(f) or () for f in term.forwarding))
+                self._account.miss_part(line, f"filter {name}, term {term_name}: `{text}` is not simulated")
+            codes = frozenset(term.codes).union(*(self._codes.get(one, ()) for one in term.forwarding))
             for line, text in term.other if codes and term.policer else ():
                 said = f"term {term_name}: `{text}` is no codepoint; it has no effect"
                 self._account.find("W13", line, said)
@@ -360,9 +332,8 @@ class Policers:
         return frozenset[int]().union(*(t.lines for t in self.filters[name].values())), policing
 
     def _add(self, port: Port, match: Match, name: str, wanted: str, line: int) -> None:
-        policer = self.policers.get(wanted)
+        policer = self._account.defined(self.policers, wanted, line, "policer")
         if policer is None:
-            self._account.find("W15", line, f"policer {wanted} is not defined")
             return
         port.lines |= policer.lines
         meter = self._meter(policer, wanted)
@@ -382,8 +353,8 @@ class Policers:
             return None if found is None else Quantity(found[0], Unit.BYTES, found[1], text=found[2])
 
         cir, cbs, second, peak = rate("bandwidth-limit"), burst("burst-size-limit"), None, None
-        if "percent" in numbers:
-            value, line, text = numbers["percent"]
+        if "bandwidth-percent" in numbers:
+            value, line, text = numbers["bandwidth-percent"]
             cir = Rate(value, RateUnit.PERCENT, line, text=text)
         if policer.kind:
             cir, cbs = rate("committed-information-rate"), burst("committed-burst-size")
@@ -395,21 +366,15 @@ class Policers:
             cbs = Quantity(size, Unit.PACKETS, place, text=said)
         incomplete = policer.kind and (second is None or (policer.kind == "rfc2698" and peak is None))
         if cir is None or cbs is None or incomplete:
-            self._account.find(
-                "W13", policer.line, f"policer {name}: a rate or burst is missing; it is left out"
-            )
+            text = f"policer {name}: a rate or burst is missing; it is left out"
+            self._account.find("W13", policer.line, text)
             return None
         if cir.unit is RateUnit.BPS and cir.number < SLOWEST:
             text = f"policer {name}: below {SLOWEST / 1000:g} kbit/s some platforms round coarsely"
             self._account.find("W16", cir.line, text)
-        if policer.kind == "rfc2697":
-            return PortMeter(
-                "rfc2697", cir, cbs, policer.line, None, second, color_aware=policer.color_aware,
-                exceed="mark", violate="drop" if policer.drop_red else "mark",
-            )  # fmt: skip
-        if policer.kind == "rfc2698":
-            return PortMeter(
-                "rfc2698", cir, cbs, policer.line, peak, second, color_aware=policer.color_aware,
-                exceed="mark", violate="drop" if policer.drop_red else "mark",
-            )  # fmt: skip
+        if policer.kind:
+            meter = PortMeter(policer.kind, cir, cbs, policer.line, second_burst=second, exceed="mark")
+            meter = replace(meter, violate="drop" if policer.drop_red else "mark")
+            peak = peak if policer.kind == "rfc2698" else None
+            return replace(meter, peak_rate=peak, color_aware=policer.color_aware)
         return PortMeter("one-bucket", cir, cbs, policer.line, exceed=policer.action or "transmit")

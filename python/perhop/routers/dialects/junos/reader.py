@@ -6,27 +6,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from perhop.routers.dialects.junos.definitions import (
-    DEFAULT_CLASSIFIER,
-    LOSS,
-    Classifier,
-    Definitions,
-    Scheduler,
-)
+from perhop.routers import model
+from perhop.routers.dialects.junos import definitions
 from perhop.routers.dialects.junos.policers import by_class
-from perhop.routers.model import (
-    Average,
-    Curve,
-    Drop,
-    Ecn,
-    How,
-    Match,
-    Port,
-    PortQueue,
-    Quantity,
-    Selector,
-    Unit,
-)
+from perhop.routers.model import Curve, Drop, Ecn, How, Match, Port, PortQueue, Quantity, Selector, Unit
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
@@ -53,11 +36,8 @@ def interpolated(points: list[tuple[float, float]]) -> list[tuple[float, float]]
     return result
 
 
-class Ports:
-    """Makes ports of what a configuration defines."""
-
-    def __init__(self, found: Definitions, account: Account) -> None:
-        """Findings go to the account."""
+class _Ports:
+    def __init__(self, found: definitions.Definitions, account: Account) -> None:
         self._found = found
         self._account = account
 
@@ -68,7 +48,11 @@ class Ports:
         ports = [port for name, unit in named if (port := self._port(name, unit)) is not None]
         if not ports:
             ports = self._unattached()
-        self._found.policers.attach(ports, self._codepoints_of)
+        codes: dict[str, frozenset[int]] = {}
+        for classifier in self._found.classifiers.values():
+            for name, held in classifier.codes.items():
+                codes.setdefault(name, frozenset[int]().union(*held.values()))
+        self._found.policers.attach(ports, codes)
         return ports
 
     def _controlled(self) -> None:
@@ -77,9 +61,8 @@ class Ports:
             if unit.control is None:
                 continue
             name, line = unit.control
-            profile = self._found.controls.get(name)
+            profile = self._account.defined(self._found.controls, name, line, "traffic control profile")
             if profile is None:
-                self._account.find("W15", line, f"traffic control profile {name} is not defined")
                 continue
             unit.lines |= profile.lines
             unit.scheduler_map = unit.scheduler_map or profile.scheduler_map
@@ -91,8 +74,7 @@ class Ports:
         if unit.scheduler_map is None:
             return None
         wanted, line = unit.scheduler_map
-        if wanted not in self._found.maps:
-            self._account.find("W15", line, f"scheduler map {wanted} is not defined")
+        if self._account.defined(self._found.maps, wanted, line, "scheduler map") is None:
             return None
         port = Port(name, unit.line, default_name="other")
         port.lines |= unit.lines | base.lines
@@ -135,35 +117,28 @@ class Ports:
             ports.append(port)
         return ports
 
-    def _bound(self, port: Port, classifier: tuple[str, int] | None) -> Classifier | None:
+    def _bound(self, port: Port, classifier: tuple[str, int] | None) -> definitions.Classifier | None:
         """The classifier of an interface; else the only one that there is, or that any interface has."""
         if classifier is not None:
-            found = self._found.classifiers.get(classifier[0])
-            if found is None and classifier[0] == "default":
-                codes = {
-                    name: {k: set(v) for k, v in held.items()} for name, held in DEFAULT_CLASSIFIER.items()
-                }
-                return Classifier(classifier[1], codes)
-            if found is None:
-                self._account.find("W15", classifier[1], f"classifier {classifier[0]} is not defined")
-            return found
+            wanted, line = classifier
+            if wanted == "default" and wanted not in self._found.classifiers:
+                made = definitions.Classifier(line)
+                made.add_default()
+                return made
+            return self._account.defined(self._found.classifiers, wanted, line, "classifier")
         bound = bool(self._bound_names)
         names = self._bound_names or dict.fromkeys(self._found.classifiers)
         known = [name for name in names if name in self._found.classifiers]
         if known and not bound:
             text = f"classifier {known[0]} is bound to no interface; its codepoints are used"
             self._account.find("W15", self._found.classifiers[known[0]].line, text)
-        if len(known) != 1:
-            if known:
-                text = f"several classifiers and none at {port.name}: codepoints of {known[0]} are used"
-                self._account.find("W15", port.line, text)
-            else:
-                return None
-        return self._found.classifiers[known[0]]
+        if len(known) > 1:
+            text = f"several classifiers and none at {port.name}: codepoints of {known[0]} are used"
+            self._account.find("W15", port.line, text)
+        return self._found.classifiers[known[0]] if known else None
 
     @cached_property
     def _bound_names(self) -> dict[str, None]:
-        """The classifiers that interfaces name."""
         return dict.fromkeys(u.classifier[0] for u in self._found.interfaces.values() if u.classifier)
 
     @cached_property
@@ -187,29 +162,27 @@ class Ports:
             port.lines.update(statement.lines)
             if forwarding in self._found.classes:
                 port.lines.update(self._found.classes[forwarding][1].lines)
-            scheduler = self._found.schedulers.get(scheduler_name)
-            if scheduler is None:
-                self._account.find("W15", statement.line, f"scheduler {scheduler_name} is not defined")
-                scheduler = Scheduler(statement.line)
+            scheduler = self._account.defined(
+                self._found.schedulers, scheduler_name, statement.line, "scheduler"
+            )
+            scheduler = scheduler or definitions.Scheduler(statement.line)
             port.lines |= scheduler.lines
             queues.append(self._queue(port, forwarding, scheduler, classifier, max(left, 0.0), statement))
-        served = {
-            *entries,
-            *(DEFAULT_CLASSES.get(self._found.classes.get(entry, (-1,))[0], "") for entry in entries),
-        }
+        numbers = {name: number for name, (number, _) in self._found.classes.items()}
+        served = {*entries, *(DEFAULT_CLASSES.get(numbers.get(entry, -1), "") for entry in entries)}
         for forwarding, place in classifier.places.items() if classifier is not None else ():
             if forwarding not in served:
                 text = f"forwarding class {forwarding} has no scheduler in {name}: its packets go with others"
                 self._account.find("W15", place, text)
         rest = next((q for q in queues if q.name == "best-effort"), None)
-        rest = rest or next((q for q in queues if self._found.classes.get(q.name, (-1,))[0] == 0), None)
+        rest = rest or next((q for q in queues if numbers.get(q.name) == 0), None)
         if rest is not None:
             queues.remove(rest)
             queues.append(rest)
             rest.match = Match(None, (), rest.line)
-        ranks = {s.priority for n, _ in entries.values() if (s := self._found.schedulers.get(n))} - set(
-            PRIORITIES
-        )
+        known = self._found.schedulers
+        named = [known[name] for name, _ in entries.values() if name in known]
+        ranks = {scheduler.priority for scheduler in named} - PRIORITIES.keys()
         if len(ranks) > 1:
             text = f"priorities {', '.join(sorted(ranks))}: their order is not simulated; rates are kept"
             self._account.find("W06", min(self._first_lines.get(rank, 0) for rank in ranks), text)
@@ -219,8 +192,8 @@ class Ports:
         self,
         port: Port,
         forwarding: str,
-        scheduler: Scheduler,
-        classifier: Classifier | None,
+        scheduler: definitions.Scheduler,
+        classifier: definitions.Classifier | None,
         left: float,
         statement: Statement,
     ) -> PortQueue:
@@ -257,14 +230,12 @@ class Ports:
             self._account.find("W08", scheduler.ecn_line, f'{text} ecn = "mark-only"')
         queue.curves = self._drops(port, queue, scheduler, codes)
         if queue.curves:
-            queue.average = Average(None, queue.curves[0].curve.line, How.DEFAULT)
-            text = (
-                f'class {forwarding}: M, T and SRX series drop at the head; for them write drop-at = "head"'
-            )
-            self._account.find("W09", queue.curves[0].curve.line, text)
+            queue.average = model.Average(None, queue.curves[0].curve.line, How.DEFAULT)
+            text = f"class {forwarding}: M, T and SRX series drop at the head"
+            self._account.find("W09", queue.curves[0].curve.line, f'{text}; for them write drop-at = "head"')
         return queue
 
-    def _codes(self, classifier: Classifier, forwarding: str) -> dict[str, set[int]]:
+    def _codes(self, classifier: definitions.Classifier, forwarding: str) -> dict[str, set[int]]:
         """The codepoints of a class by loss priority, also by the name that Junos has for its queue."""
         number = self._found.classes[forwarding][0] if forwarding in self._found.classes else -1
         default = DEFAULT_CLASSES.get(number, forwarding)
@@ -276,21 +247,21 @@ class Ports:
         return result
 
     def _drops(
-        self, port: Port, queue: PortQueue, scheduler: Scheduler, codes: dict[str, set[int]]
+        self, port: Port, queue: PortQueue, scheduler: definitions.Scheduler, codes: dict[str, set[int]]
     ) -> list[Drop]:
         """The curves of a queue by color; TCP's where protocols differ."""
         by_protocol: dict[str, dict[str, tuple[str, int]]] = {}
         for loss, protocol, name, line in scheduler.drops:
-            for each in LOSS if loss == "any" else [loss]:
+            for each in definitions.LOSS if loss == "any" else [loss]:
                 by_protocol.setdefault(each, {})[protocol] = (name, line)
         wanted = {loss: self._of_protocols(queue, found) for loss, found in by_protocol.items()}
-        if len({name for name, _ in wanted.values()}) == 1 and len(wanted) == len(LOSS):
+        if len({name for name, _ in wanted.values()}) == 1 and len(wanted) == len(definitions.LOSS):
             name, line = next(iter(wanted.values()))
             curve = self._curve(port, name, line)
             return [] if curve is None else [Drop(Selector("all"), curve)]
         drops: list[Drop] = []
         named: dict[Color, str] = {}
-        for loss, color in LOSS.items():
+        for loss, color in definitions.LOSS.items():
             if loss not in wanted:
                 continue
             name, line = wanted[loss]
@@ -353,13 +324,9 @@ class Ports:
             profile.line,
         )
 
-    def _codepoints_of(self, forwarding: str) -> frozenset[int] | None:
-        found = [c.codes[forwarding] for c in self._found.classifiers.values() if forwarding in c.codes]
-        return frozenset[int]().union(*found[0].values()) if found else None
-
 
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of a configuration."""
-    found = Definitions(source, account)
+    found = definitions.Definitions(source, account)
     found.read()
-    return Ports(found, account).ports()
+    return _Ports(found, account).ports()

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from perhop.routers import units
+from perhop.routers import outgoing, units
 from perhop.routers.curves import COLORS
-from perhop.routers.dialects.junos import fills as junos_fills
-from perhop.routers.dialects.junos.filters import filters
-from perhop.routers.dialects.junos.ranges import RANGES
-from perhop.routers.dialects.junos.words import Block, code_points, interface, short, text_lines, word
-from perhop.routers.outgoing import depth, lost, size, unique
+from perhop.routers.dialects.junos.words import (
+    RANGES,
+    Block,
+    code_points,
+    drop_profile,
+    interface,
+    short,
+    text_lines,
+    word,
+)
+from perhop.routers.model import ALL_CODEPOINTS
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
-    from perhop.routers.dialects.junos.fills import Fills
-    from perhop.routers.dialects.junos.words import Node
-    from perhop.routers.outgoing import Depth, Outgoing, QueueOut, Remarks
+    from perhop.routers.dialects.junos.words import Fills, Node
+    from perhop.routers.outgoing import Depth, Outgoing, QueueOut, Remarks, Table
 
 MOST_CLASSES = 8
 """Forwarding classes, each with a queue."""
@@ -31,9 +36,9 @@ TEMPORAL_US = 50_000
 """The least of the platforms' largest `buffer-size temporal` (Junos 10.1: M320 and T Series)."""
 MOST_TEMPORAL_US = 32_000_000
 """The largest of them (vSRX)."""
-NEUTRAL: dict[str, Any] = {
-    "gentle": False, "spare-short-queue": False, "adaptive": False, "drop-at": "tail",
-}  # fmt: skip
+SLOWEST = 61_000.0
+"""Bit/s: slower policers have coarse steps on old platforms (Junos 9.3)."""
+KINDS = {"srtcm": "single-rate", "trtcm": "two-rate"}
 
 
 def lines(link: Outgoing, remarks: Remarks) -> list[str]:
@@ -58,7 +63,9 @@ class _Writer:
         classes: list[Node] = []
         classifier: list[Node] = []
         schedulers: list[Node] = []
-        for number, queue in enumerate(self._numbered()):
+        # The first queue has the packets that no classifier names.
+        rest = [queue for queue in link.queues if queue.rest] or link.queues[-1:]
+        for number, queue in enumerate(rest + [queue for queue in link.queues if queue is not rest[0]]):
             name = self._names[queue.place]
             classes.append(f"class {name} queue-num {number}")
             held, loss = self._scheduler(queue, shares[queue.place])
@@ -79,7 +86,7 @@ class _Writer:
             Block("interfaces", [self._interface(classified=bool(classifier))]),
         ]
         nodes = [Block("class-of-service", nodes)]
-        policers, terms = filters(link, self._remarks)
+        policers, terms = self._filter()
         if terms:
             name, unit = interface(link.name)
             family = Block("family inet", [Block("filter", [f"output {self._base}-OUT"])])
@@ -94,16 +101,11 @@ class _Writer:
         used: set[str] = set()
         for queue in self._link.queues:
             base = word(queue.name)
-            name = unique(base, used if queue.rest or base != REST else {*used, REST})
+            name = outgoing.unique(base, used if queue.rest or base != REST else {*used, REST})
             used.add(name.lower())
             if name != queue.name:
                 self._remarks.differs(queue.place, f"{queue.name!r} is forwarding class {name} there")
             self._names[queue.place] = name
-
-    def _numbered(self) -> list[QueueOut]:
-        """Queues by number: the first has the packets that no classifier names."""
-        rest = [queue for queue in self._link.queues if queue.rest] or [self._link.queues[-1]]
-        return rest + [queue for queue in self._link.queues if queue is not rest[0]]
 
     def _interface(self, *, classified: bool) -> Node:
         link = self._link
@@ -129,13 +131,16 @@ class _Writer:
     # Numbers
 
     def _bps(self, place: str, key: str, bps: float, command: str = "transmit-rate") -> str:
-        return short(self._remarks.rate(place, key, bps, RANGES[command]))
+        whole = self._remarks.rate(place, key, bps, RANGES[command])
+        if command == "rate" and whole < SLOWEST:
+            text = f"below {SLOWEST / 1000:g} kbit/s some platforms round coarsely"
+            self._remarks.differs(f"{place}.{key}", text)
+        return short(whole)
 
-    def _bytes(self, place: str, key: str, value: float) -> str:
-        return short(self._remarks.bytes(place, key, value, RANGES["burst-size"]))
+    def _bytes(self, place: str, key: str, value: float, command: str = "burst-size") -> str:
+        return short(self._remarks.bytes(place, key, value, RANGES[command]))
 
     def _percent(self, place: str, key: str, value: float, whole: int) -> str:
-        """A part of something, as a whole percentage."""
         self._remarks.rounded(place, f"{key} {100 * value:.4g} %", value, whole / 100, f"{whole} %")
         return f"percent {whole}"
 
@@ -202,9 +207,8 @@ class _Writer:
                     text = "no weight beside a rate: how classes share what is left is the device's"
                     self._remarks.differs(f"{queue.place}.weight", text)
         if sure and len(weighted) == 1:
-            return result | {
-                weighted[0].place: (["transmit-rate remainder", "priority low"], self._link.whole)
-            }
+            left: list[Node] = ["transmit-rate remainder", "priority low"]
+            return result | {weighted[0].place: (left, self._link.whole)}
         if not sure:
             wanted = [(queue.weight or 1.0) / total for queue in weighted]
             for queue, exact, whole in zip(weighted, wanted, _percentages(wanted), strict=True):
@@ -257,13 +261,11 @@ class _Writer:
             kind = rule.get("aqm") or rule.get("scheduler")
             self._remarks.left_out(place, f"Junos cannot express {kind} without a limit")
             return None
-        given = self._in_bytes(place, "limit", depth(rule["limit"]), queue)
+        given = self._in_bytes(place, "limit", outgoing.depth(rule["limit"]), queue)
         micro = max(1, math.floor(given * 8e6 / service + 0.5))
         if micro > MOST_TEMPORAL_US:
-            text = (
-                f"{micro} us at {units.shown_rate(service)}: no platform has more than {MOST_TEMPORAL_US} us"
-            )
-            self._remarks.left_out(f"{place}.limit", text)
+            text = f"{micro} us at {units.shown_rate(service)}: no platform has more than"
+            self._remarks.left_out(f"{place}.limit", f"{text} {MOST_TEMPORAL_US} us")
             micro = MOST_TEMPORAL_US
         elif micro > TEMPORAL_US:
             text = f"{micro} us: platforms cap it, some at {TEMPORAL_US} us, SRX Series at 2000000 us"
@@ -276,7 +278,7 @@ class _Writer:
     def _in_bytes(self, place: str, key: str, value: Depth, queue: QueueOut) -> float:
         if not value.packets:
             return value.number
-        packet = size(queue.rule.get("mean-packet", "1kB"))
+        packet = outgoing.size(queue.rule.get("mean-packet", "1kB"))
         text = f"{key} {units.packets_text(value.number)}: a time or a fill there, of packets of {packet:g} B"
         self._remarks.differs(place, text)
         return value.number * packet
@@ -286,22 +288,15 @@ class _Writer:
     def _same(self, queue: QueueOut) -> None:
         """Remark what Junos does in its own way, in every drop profile."""
         rule, place = queue.rule, queue.rule_place
-        for key, neutral in NEUTRAL.items():
-            if rule.get(key, neutral) != neutral:
-                self._remarks.left_out(f"{place}.{key}", f"Junos has no `{key}`")
-        if rule.get("wait", True):
-            text = "how drops are spaced is the device's; import reads `wait = false`"
-            self._remarks.differs(f"{place}.wait", text)
+        outgoing.red_keys(rule, place, self._remarks, "Junos")
         if float(rule.get("weight", 1.0)) != 1.0:
             text = f"no statement sets the weight {rule['weight']:g}: the device has its own; import reads 1"
             self._remarks.differs(f"{place}.weight", text)
-        if rule.get("scale-by-size", True):
-            text = "Junos drops packets of all sizes with the same probability; import reads `false`"
-            self._remarks.differs(f"{place}.scale-by-size", text)
+        outgoing.by_size(rule, place, self._remarks, "Junos")
 
     def _curves(self, queue: QueueOut, whole: float) -> tuple[list[Node], dict[int, str]]:
         """Curves by loss priority, and the loss priority of each codepoint of the queue."""
-        lost(queue, self._remarks)
+        outgoing.lost(queue, self._remarks)
         place = queue.rule_place
         acting = {code: queue.curve(code, queue.color(code)) for code in sorted(queue.codepoints)}
         keys: list[str | None] = list(dict.fromkeys(acting.values()))
@@ -334,7 +329,7 @@ class _Writer:
         if not key.isdecimal():
             return f"{queue.rule_place}.{key}", str(queue.rule[key])
         where = f"{queue.rule_place}.profiles[{key}]"
-        profile: dict[str, Any] = queue.rule["profiles"][int(key)]
+        profile: Table = queue.rule["profiles"][int(key)]
         if profile.get("limit", queue.rule["limit"]) != queue.rule["limit"]:
             self._remarks.left_out(f"{where}.limit", "one limit for all packets of a queue")
         if profile.get("ecn", queue.rule.get("ecn", False)) != queue.rule.get("ecn", False):
@@ -342,12 +337,11 @@ class _Writer:
         return f"{where}.curve", profile.get("curve")
 
     def _curve(self, place: str, text: str, whole: float, queue: QueueOut) -> str | None:
-        """The name of the drop profile of a curve."""
 
         def fill(value: Depth) -> float:
             return self._in_bytes(place, "threshold", value, queue) / whole
 
-        fills = junos_fills.fills(text, fill, place, self._remarks)
+        fills = drop_profile(text, fill, place, self._remarks)
         if fills is None:
             return None
         key = place.removeprefix(queue.rule_place).removesuffix(".curve").strip(".")
@@ -364,6 +358,82 @@ class _Writer:
         elif mode == "mark-above-max":
             self._remarks.differs(place, "above max ECN-capable packets are dropped, too")
         return ["explicit-congestion-notification"]
+
+    # Meters
+
+    def _filter(self) -> tuple[list[Node], list[Node]]:
+        """The policers of the link, and the terms of the filter that applies them."""
+        link = self._link
+        policers: list[Node] = []
+        terms: list[Node] = []
+        used = {"others"}
+        meters = self._meters()
+        for meter in meters:
+            name = outgoing.unique(word(meter.name), used)
+            used.add(name.lower())
+            found = self._policer(meter, name)
+            then: list[Node] = []
+            if found is not None:
+                policers.append(found[0])
+                then = [found[1]]
+            others = outgoing.codepoints(one for one in meters if one is not meter)
+            held: list[Node] = [Block("then", [*then, "accept"])]
+            if not (meter is meters[-1] and meter.codepoints == ALL_CODEPOINTS - others):
+                held.insert(0, Block("from", [f"dscp {code_points(meter.codepoints)}"]))
+            terms.append(Block(f"term {name}", held))
+        if not policers:
+            return [], []
+        if terms:
+            terms.append(Block("term others", [Block("then", ["accept"])]))
+            text = "the filter is for IPv4; one for IPv6 has the same terms with `traffic-class`"
+            self._remarks.differs(f"{link.place}.meters", text)
+        return policers, terms
+
+    def _meters(self) -> list[outgoing.MeterOut]:
+        """Every meter, also the policers of strict queues; one that takes all others is the last."""
+        link = self._link
+        meters = [queue.meter for queue in link.queues if queue.meter is not None] + link.meters
+        taken = outgoing.codepoints(meters)
+        for queue in link.queues:
+            if queue.strict and queue.cap is not None:
+                if queue.codepoints & taken:
+                    text = "a packet passes one policer of a filter; that of the meter is written"
+                    self._remarks.left_out(f"{queue.place}.rate", text)
+                    continue
+                when = "always" if queue.policed_always else "always, not in congestion only"
+                text = f"the policer acts {when}; import reads it as a meter of the link"
+                self._remarks.differs(f"{queue.place}.rate", text)
+                meters.insert(0, outgoing.MeterOut.of_strict(queue))
+        rest = [queue.codepoints for queue in link.queues if queue.rest]
+        return sorted(meters, key=lambda meter: meter.codepoints in rest)
+
+    def _policer(self, meter: outgoing.MeterOut, name: str) -> tuple[Node, Node] | None:
+        place, marker, out = f"{meter.place}.profile", meter.marker, meter.out
+        if marker not in outgoing.MARKERS:
+            self._remarks.left_out(f"{place}.marker", f"Junos has no policer like {marker}")
+            return None
+        cir = self._bps(place, "rate", meter.rate, "rate")
+        cbs = self._bytes(place, "burst", meter.burst, "burst")
+        if out != "drop":
+            text = "loss priorities, which drop profiles see; codepoints are those of rewrite rules"
+            self._remarks.differs(f"{place}.out", text)
+        if marker == "token-bucket":
+            limits: list[Node] = [f"bandwidth-limit {cir}", f"burst-size-limit {cbs}"]
+            action = "then discard" if out in {"drop", "drop-red"} else "then loss-priority high"
+            return Block(f"policer {name}", [Block("if-exceeding", limits), action]), f"policer {name}"
+        if out == "drop":
+            text = "a three-color policer drops red packets only; here also yellow ones"
+            self._remarks.left_out(f"{place}.out", text)
+        kind = KINDS[marker]
+        held: list[Node] = [meter.mode]
+        held += [f"committed-information-rate {cir}", f"committed-burst-size {cbs}"]
+        if marker == "trtcm":
+            held.append(f"peak-information-rate {self._bps(place, 'peak-rate', meter.peak_rate, 'rate')}")
+        held.append(f"{meter.second}-size {self._bytes(place, meter.second, meter.second_burst, 'burst')}")
+        inner: list[Node] = [Block(kind, held)]
+        if out != "mark":
+            inner.insert(0, Block("action", ["loss-priority high then discard"]))
+        return Block(f"three-color-policer {name}", inner), Block("three-color-policer", [f"{kind} {name}"])
 
 
 def _classified(name: str, queue: QueueOut, loss: dict[int, str]) -> Block:

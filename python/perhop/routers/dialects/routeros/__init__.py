@@ -21,4 +21,4 @@ def score(source: Source) -> float:
     return 10.0 * source.starting(menus) if added else 0.0
 
 
-DIALECT = Dialect("routeros", "MikroTik RouterOS", score=score, read=read)
+DIALECTS = (Dialect("routeros", "MikroTik RouterOS", score=score, read=read),)

@@ -1,8 +1,8 @@
-"""MikroTik RouterOS: what `/export` prints, as commands with their keys and lines.
+"""MikroTik RouterOS: what `/export` prints, as entries with their keys and lines, and the marks of packets.
 
 A line that ends with a backslash goes on in the next one, whose indentation is none of the text. `/queue
 tree` and `/queue/tree` (RouterOS 7) are the same menu. Source: MikroTik's manual, "Configuration Management",
-section "Configuration Export and Import", and "Command Line Interface".
+section "Configuration Export and Import", "Command Line Interface", and "Mangle".
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import bisect
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from perhop.routers import units
+from perhop.routers.model import ALL_CODEPOINTS
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account, Source
@@ -21,6 +24,13 @@ RATES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "bps": 1.0, "kbps": 1e3, "mbps":
 SIZES = {"": 1.0, "b": 1.0, "k": 1e3, "m": 1e6, "g": 1e9,
          **{f"{p}ib": 1024.0**n for n, p in enumerate(["k", "m", "g"], 1)}}  # fmt: skip
 TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
+END = "\ue000"
+"""Marks the end of a line within a command: a character for private use, which is left out of words."""
+NEUTRAL = {"action", "chain", "comment", "disabled", "passthrough", "new-packet-mark", "new-connection-mark",
+           "log", "log-prefix", "new-dscp", "new-routing-mark", "new-priority", "new-mss",
+           "new-ttl"}  # fmt: skip
+"""Keys of a rule that are no condition."""
+MARKING = {"mark-packet", "mark-connection"}
 
 
 @dataclass(slots=True)
@@ -48,6 +58,15 @@ class Entry:
     def has(self, key: str) -> bool:
         """Whether a key is set."""
         return key in self.values
+
+    def unread(self, *known: str) -> list[tuple[str, tuple[str, int]]]:
+        """Keys with their values that nothing asked for, but for some and those that only name the entry."""
+        left = [key for key in self.values if key not in self.read and key not in known]
+        return [(key, self.values[key]) for key in left if self.values[key][1]]
+
+    def say(self, account: Account, code: str, key: str, said: str) -> None:
+        """Report the value of a key."""
+        account.find(code, self.place(key), f"{self.name}: `{key}={self.get(key)}`{said}")
 
     @property
     def name(self) -> str:
@@ -192,15 +211,7 @@ def _logical(source: Source) -> list[tuple[list[int], str]]:
         numbers, text = [], ""
     if numbers:
         result.append((numbers, text))
-    return [(numbers, _trimmed(text)) for numbers, text in result]
-
-
-END = "\ue000"
-"""Marks the end of a line within a command: a character for private use, which is left out of words."""
-
-
-def _trimmed(text: str) -> str:
-    return text.replace(f" {END}", f"{END} ")
+    return [(numbers, text.replace(f" {END}", f"{END} ")) for numbers, text in result]
 
 
 def _line_of(numbers: list[int], text: str, at: int) -> int:
@@ -211,3 +222,79 @@ def _plain(value: str) -> str:
     if len(value) > 1 and value[0] == value[-1] == '"':
         return re.sub(r"\\(.)", r"\1", value[1:-1])
     return value
+
+
+class Marks:
+    """The marks of packets that leave by an interface."""
+
+    def __init__(self, rules: list[Entry], interface: str, account: Account) -> None:
+        """Follows the rules in their order, for packets that leave by this interface."""
+        self._account = account
+        self._codes: dict[str, set[int]] = {}
+        self._unknown: dict[str, list[tuple[int, str]]] = {}
+        self._connections: dict[str, list[tuple[int, str]]] = {}
+        """Connection marks whose conditions are not known, with these."""
+        self._lines: dict[str, set[int]] = {}
+        self.lines: set[int] = set()
+        """The lines of rules that set marks which something asked for."""
+        marks: dict[int, str] = {}
+        connections: dict[int, str] = {}
+        done: set[int] = set()
+        for rule in rules:
+            self._rule(rule, interface, marks, connections, done)
+        for code in sorted(ALL_CODEPOINTS):
+            self._codes.setdefault(marks.get(code, "no-mark"), set()).add(code)
+
+    def of(self, mark: str) -> tuple[frozenset[int], list[tuple[int, str]]]:
+        """The codepoints of a packet mark, and conditions beside codepoints of rules that set it."""
+        self.lines |= self._lines.get(mark, set())
+        return frozenset(self._codes.get(mark, ())), list(self._unknown.get(mark, ()))
+
+    def _rule(
+        self, rule: Entry, interface: str, marks: dict[int, str], connections: dict[int, str], done: set[int]
+    ) -> None:
+        action = rule.get("action", "accept")
+        if action not in MARKING:
+            self._account.ignore_whole(rule.lines, "marks no packets for queues")
+            return
+        packet = action == "mark-packet"
+        mark = rule.get("new-packet-mark" if packet else "new-connection-mark")
+        codes = set(ALL_CODEPOINTS) - done
+        unknown: list[tuple[int, str]] = []
+        needed: set[str] = set()
+        for key in rule.values:
+            value = rule.get(key)
+            if key in NEUTRAL:
+                continue
+            if key == "dscp" and (found := units.codepoint(value.removeprefix("!"))) is not None:
+                codes &= ALL_CODEPOINTS - {found} if value.startswith("!") else {found}
+            elif key == "out-interface" and interface and not value.startswith("!"):
+                if value != interface:
+                    return
+            elif key == "connection-mark" and value in self._connections:
+                unknown += self._connections[value]
+                needed.add(value)
+            elif key == "connection-mark":
+                codes &= {c for c in ALL_CODEPOINTS if connections.get(c, "no-mark") == value}
+                needed.add(value)
+            elif key == "packet-mark":
+                codes &= {c for c in ALL_CODEPOINTS if marks.get(c, "no-mark") == value}
+            else:
+                unknown.append((rule.place(key), f"{key}={value}"))
+        lines = rule.lines.union(*(self._lines.get(f"connection {name}", set()) for name in needed))
+        self._lines.setdefault(mark if packet else f"connection {mark}", set()).update(lines)
+        if unknown:
+            known = codes != ALL_CODEPOINTS - done
+            if not known and packet:
+                self._unknown.setdefault(mark, []).extend(unknown)
+                return
+            if not known:
+                self._connections.setdefault(mark, []).extend(unknown)
+                return
+            for line, text in unknown:
+                said = f"mark {mark}: `{text}` is no codepoint; all packets of its codepoints have it here"
+                self._account.find("W13", line, said)
+        for code in codes:
+            (marks if packet else connections)[code] = mark
+        if rule.get("passthrough", "yes") == "no":
+            done |= codes

@@ -8,53 +8,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perhop.routers import units
+from perhop.routers import linux, model, units
 from perhop.routers.dialects.routeros.lines import RATES, SIZES, TIMES, Entry
-from perhop.routers.linux import cake
-from perhop.routers.linux import quantities as tc_units
-from perhop.routers.model import (
-    Average,
-    Block,
-    Curve,
-    Drop,
-    How,
-    PortQueue,
-    Quantity,
-    Rate,
-    RateUnit,
-    Selector,
-    Unit,
-)
+from perhop.routers.model import Block, Curve, Drop, How, PortQueue, Quantity, Rate, RateUnit, Selector, Unit
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account
 
 DEFAULTS = {
-    "default": ("pfifo", 50),
-    "default-small": ("pfifo", 10),
-    "ethernet-default": ("pfifo", 50),
-    "wireless-default": ("sfq", 0),
-    "hotspot-default": ("sfq", 0),
-    "synchronous-default": ("red", 0),
-    "pcq-upload-default": ("pcq", 0),
-    "pcq-download-default": ("pcq", 0),
-    "multi-queue-ethernet-default": ("mq-pfifo", 50),
-    "only-hardware-queue": ("none", 0),
-}
+    "default": ("pfifo", 50), "default-small": ("pfifo", 10), "ethernet-default": ("pfifo", 50),
+    "wireless-default": ("sfq", 0), "hotspot-default": ("sfq", 0), "synchronous-default": ("red", 0),
+    "pcq-upload-default": ("pcq", 0), "pcq-download-default": ("pcq", 0),
+    "multi-queue-ethernet-default": ("mq-pfifo", 50), "only-hardware-queue": ("none", 0),
+}  # fmt: skip
 """The types that are always there: their kind, and the limit in packets of a FIFO."""
 RED = {
     "red-min-threshold": 10, "red-max-threshold": 50, "red-limit": 60, "red-burst": 20,
     "red-avg-packet": 1000,
 }  # fmt: skip
-RED_PROBABILITY = 0.02
-"""The probability of Linux's red; RouterOS has no key for it."""
 SFQ_LIMIT = 127
-SCALE = {
-    "codel": {"limit": 1000, "target": 0.005, "interval": 0.1},
-    "fq-codel": {"limit": 10240, "target": 0.005, "interval": 0.1},
-}
-MOST_FLOWS = 65536
+TIMES_OF_CODEL = {"target": 0.005, "interval": 0.1}
+CODEL_LIMITS = {"codel": 1000, "fq-codel": 10240}
 
 
 def rate(text: str) -> float | None:
@@ -111,11 +86,10 @@ class Types:
         entry = self._entries.get(name)
         if entry is None or self.kind(name) != "cake" or not entry.has("cake-bandwidth"):
             return None
-        value = entry.get("cake-bandwidth")
-        bps = rate(value)
+        bps = rate(entry.get("cake-bandwidth"))
         if bps is None:
             self._bad(entry, "cake-bandwidth")
-        text = f"cake-bandwidth={value}"
+        text = f"cake-bandwidth={entry.get('cake-bandwidth')}"
         return Rate(bps, RateUnit.BPS, entry.place("cake-bandwidth"), text=text) if bps else None
 
     def fill(self, queue: PortQueue, name: str, line: int) -> None:
@@ -131,8 +105,7 @@ class Types:
             case "pfifo" | "mq-pfifo" | "none":
                 self._pfifo(queue, given, kind, name, line)
             case "bfifo":
-                value = self._number(given, "bfifo-limit", 15000.0, sizes=True)
-                queue.limit = value
+                queue.limit = self._number(given, "bfifo-limit", 15000.0, sizes=True)
             case "red":
                 self._red(queue, given)
             case "sfq" | "pcq":
@@ -142,16 +115,11 @@ class Types:
             case "cake":
                 self._cake(queue, given, self.shaper(name))
             case _:
-                self._account.find(
-                    "W06", line, f"{queue.name}: kind {kind} is not known; a FIFO in its place"
-                )
+                text = f"{queue.name}: kind {kind} is not known; a FIFO in its place"
+                self._account.find("W06", line, text)
                 queue.limit = Quantity(50, Unit.PACKETS, 0, How.DEFAULT, text="50 packets")
-        self._unused(given)
-
-    def _unused(self, entry: Entry) -> None:
-        for key, (value, line) in entry.values.items():
-            if key not in entry.read and line and key not in {"comment", "kind", "name"}:
-                self._account.find("W13", line, f"`{key}={value}` has no effect here")
+        for key, (value, place) in given.unread("comment", "kind", "name"):
+            self._account.find("W13", place, f"`{key}={value}` has no effect here")
 
     def _bad(self, entry: Entry, key: str) -> None:
         text = f"`{key}={entry.get(key)}` is no value that RouterOS takes; its default in its place"
@@ -159,7 +127,7 @@ class Types:
 
     def _number(self, entry: Entry, key: str, default: float, *, sizes: bool = False) -> Quantity:
         unit = Unit.BYTES if sizes else Unit.PACKETS
-        shown = units.bytes_text(default) if sizes else f"{units.packets_text(default)}"
+        shown = units.bytes_text(default) if sizes else units.packets_text(default)
         if entry.has(key):
             text = entry.get(key)
             value = size(text) if sizes else units.number(text)
@@ -190,7 +158,7 @@ class Types:
         low, high = packets("red-min-threshold"), packets("red-max-threshold")
         queue.limit = packets("red-limit")
         line = entry.line
-        text = f"{queue.name}: RouterOS has no probability; {RED_PROBABILITY} at max, as in Linux"
+        text = f"{queue.name}: RouterOS has no probability; {linux.RED_PROBABILITY} at max, as in Linux"
         self._account.find("W04", line, text)
         average = values["red-avg-packet"]
         queue.mean_packet = Quantity(each, Unit.BYTES, average.line, average.how, text=average.text)
@@ -198,17 +166,16 @@ class Types:
             self._account.find("W16", line, f"{queue.name}: `{low.text}` is above `{high.text}`; no curve")
             return
         burst = min(int(values["red-burst"].number), 100_000)
-        exponent = tc_units.wlog(low.number * each, burst, each)
+        exponent = linux.wlog(low.number * each, burst, each)
         if exponent is None:
             text = f"{queue.name}: red-burst {burst} is too small for `{low.text}`: Linux refuses it"
             self._account.find("W17", line, text)
         else:
             text = f"{queue.name}: RouterOS has no weight; 2^-{exponent} from red-burst, as tc computes it"
             self._account.find("W02", line, text)
-            queue.average = Average(
-                2.0**-exponent, line, How.ASSUMED, f"Wlog {exponent}, from red-burst {burst}"
-            )
-        queue.curves = [Drop(Selector("all"), Curve.ramp(low, high, RED_PROBABILITY, line))]
+            said = f"Wlog {exponent}, from red-burst {burst}"
+            queue.average = model.Average(2.0**-exponent, line, How.ASSUMED, said)
+        queue.curves = [Drop(Selector("all"), Curve.ramp(low, high, linux.RED_PROBABILITY, line))]
 
     def _fair(self, queue: PortQueue, entry: Entry, kind: str, line: int) -> None:
         text = f"{queue.name}: {kind}: fairness among its flows is not simulated; a FIFO in its place"
@@ -228,10 +195,10 @@ class Types:
 
     def _codel(self, queue: PortQueue, entry: Entry, kind: str) -> None:
         keys: list[tuple[str, str, int]] = []
-        limit = self._number(entry, f"{kind}-limit", SCALE[kind]["limit"])
+        limit = self._number(entry, f"{kind}-limit", CODEL_LIMITS[kind])
         keys.append(("limit", quoted(f"{limit.number:.0f}p"), limit.line or entry.line))
-        for key in ("target", "interval"):
-            seconds = self._time(entry, f"{kind}-{key}", SCALE[kind][key])
+        for key, default in TIMES_OF_CODEL.items():
+            seconds = self._time(entry, f"{kind}-{key}", default)
             keys.append((key, quoted(f"{units.plain(seconds * 1000, 6)}ms"), entry.place(f"{kind}-{key}")))
         if kind == "fq-codel":
             for key, name in (("quantum", "quantum"), ("memlimit", "memory-limit")):
@@ -239,7 +206,7 @@ class Types:
                     found = self._number(entry, f"fq-codel-{key}", 1514.0, sizes=True)
                     keys.append((name, quoted(units.bytes_text(found.number)), found.line))
             flows = units.whole(entry.get("fq-codel-flows", "1024"))
-            if flows and flows <= MOST_FLOWS:
+            if flows and flows <= linux.MOST_FLOWS:
                 keys.append(("flows", str(flows), entry.place("fq-codel-flows")))
             else:
                 self._bad(entry, "fq-codel-flows")
@@ -249,9 +216,7 @@ class Types:
         queue.block = Block("scheduler" if kind == "fq-codel" else "aqm", kind, tuple(keys), entry.line)
 
     def _time(self, entry: Entry, key: str, default: float) -> float:
-        if not entry.has(key):
-            return default
-        found = time(entry.get(key))
+        found = time(entry.get(key)) if entry.has(key) else default
         if not found:
             self._bad(entry, key)
         return found or default
@@ -260,14 +225,11 @@ class Types:
         """CAKE as fq_codel, with the times that it has for a round-trip time; its shaper is the caller's."""
         entry.get("cake-bandwidth")
         scheme = entry.get("cake-rtt-scheme")
-        rtt = self._time(entry, "cake-rtt", cake.SCHEMES.get(scheme, cake.RTT))
-        if scheme and scheme not in cake.SCHEMES:
+        rtt = self._time(entry, "cake-rtt", linux.CAKE_SCHEMES.get(scheme, linux.CAKE_RTT))
+        if scheme and scheme not in linux.CAKE_SCHEMES:
             self._bad(entry, "cake-rtt-scheme")
-        memory = None
-        if entry.has("cake-memlimit"):
-            found = self._number(entry, "cake-memlimit", 4e6, sizes=True)
-            memory = found if found.line else None
-        self._account.find("W06", entry.line, f"{queue.name}: cake: {cake.LOST}")
+        memory = self._number(entry, "cake-memlimit", 4e6, sizes=True)
+        self._account.find("W06", entry.line, f"{queue.name}: cake: {linux.CAKE_LOST}")
         for key in ("cake-overhead", "cake-mpu", "cake-atm", "cake-overhead-scheme"):
             value = entry.get(key)
             if value not in {"", "0", "none", "raw"}:
@@ -276,7 +238,6 @@ class Types:
         for key in ("cake-flowmode", "cake-diffserv", "cake-nat", "cake-ack-filter", "cake-wash"):
             value = entry.get(key)
             if value not in {"", "no", "none"}:
-                text = f"{queue.name}: `{key}={value}` is not simulated"
-                self._account.find("W13", entry.place(key), text)
+                self._account.find("W13", entry.place(key), f"{queue.name}: `{key}={value}` is not simulated")
         place = entry.place("cake-rtt" if entry.has("cake-rtt") else "cake-rtt-scheme")
-        queue.block = cake.block(rtt, bandwidth, place, entry.line, memory)
+        queue.block = linux.cake(rtt, bandwidth, place, entry.line, memory if memory.line else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perhop.routers.dialect import SHARING, Dialect
-from perhop.routers.dialects.tc.reader import read
+from perhop.routers.dialects.tc.interface import read
 from perhop.routers.dialects.tc.writer import lines
 
 if TYPE_CHECKING:
@@ -20,12 +20,15 @@ def score(source: Source) -> float:
     return 3.0 * found + 3.0 * shown + 9.0 * json
 
 
-DIALECT = Dialect(
-    "tc",
-    "Linux tc",
-    score=score,
-    read=read,
-    write=lines,
-    schedulers=SHARING | {"htb", "fq-codel", "dualpi2"},
-    flattens=False,
+DIALECTS = (
+    Dialect(
+        "tc",
+        "Linux tc",
+        family="Linux",
+        score=score,
+        read=read,
+        write=lines,
+        schedulers=SHARING | {"htb", "fq-codel", "dualpi2"},
+        flattens=False,
+    ),
 )

@@ -1,8 +1,9 @@
-"""Linux tc as commands: from shell scripts, from what `tc … show` prints, and from `tc -j`."""
+"""Linux tc as commands: from shell scripts, from what `tc … show` prints, and from `tc -j`; by device."""
 
 from __future__ import annotations
 
 import ast
+import operator
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from perhop.routers.source import lines_of
 from perhop.routers.syntax import jsontree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from perhop.routers.source import Account, Source
 
@@ -21,7 +22,10 @@ VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]
 FALLBACK = re.compile(r"\$\{([A-Za-z0-9_]+):?-([^${}]*)\}")
 """A variable with the text for it where it has none."""
 ARITHMETIC = re.compile(r"\$\(\(([0-9A-Za-z_+*/() $-]{1,80})\)\)|\$\[([0-9A-Za-z_+*/() $-]{1,80})\]")
-OPERATIONS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "/"}
+OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.floordiv, ast.FloorDiv: operator.floordiv,
+}  # fmt: skip
 ASSIGNMENT = re.compile(r"(?:export\s+|local\s+|readonly\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 OPENING = {"for", "while", "until", "if", "case", "select", "function"}
 CLOSING = re.compile(r"(?:done|fi|esac|\})(?![\w.-])")
@@ -32,8 +36,10 @@ QUOTES = re.compile(r"""["'\\]""")
 WORD = re.compile(r"[;&|]+|[^\s;&|]+")
 VERBS = {"add", "replace", "change", "link", "del", "delete", "show", "list", "ls"}
 DEEPEST = 8
+Variables = dict[str, str]
 LENGTHS = {"txqueuelen", "txqlen", "qlen"}
 """Words of `ip link` and ifconfig before the length of the queues that a device makes by default."""
+OBJECTS = {"qdisc": "qdisc", "class": "class", "filter": "filter", "q": "qdisc", "c": "class", "f": "filter"}
 
 
 @dataclass(slots=True)
@@ -56,20 +62,51 @@ class Command:
     """Whether something asked for its parameters."""
 
 
-def commands(source: Source, account: Account) -> list[Command]:
-    """The commands of a source, in order; other lines are reported."""
-    result = []
+def major(handle: str) -> str:
+    """The major part of a handle: `1` of `1:` and `1:10`."""
+    return _part(handle.partition(":")[0])
+
+
+def class_of(handle: str) -> tuple[str, str]:
+    """The class that a handle names: two handles of one class give the same."""
+    return major(handle), _part(handle.partition(":")[2])
+
+
+def _part(text: str) -> str:
+    """A part of a handle, which is hexadecimal with and without `0x`."""
+    return text.lower().removeprefix("0x").lstrip("0") or "0"
+
+
+@dataclass(slots=True)
+class Device:
+    """The configuration of a device."""
+
+    name: str
+    line: int
+    qdiscs: list[Command] = field(default_factory=list)
+    classes: list[Command] = field(default_factory=list)
+    filters: list[Command] = field(default_factory=list)
+    lengths: list[Command] = field(default_factory=list)
+    """Commands that set the length of queues that say none."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no queues."""
+        return not (self.qdiscs or self.classes or self.filters)
+
+
+def devices(source: Source, account: Account) -> list[Device]:
+    """The devices that the commands of a source configure; other lines are reported."""
+    made = _Devices(account)
     for index, text in enumerate(source.texts):
-        first = source.first(index)
-        if text.lstrip()[:1] in {"[", "{"}:
-            result += list(_json(text, first, account))
-        else:
-            result += list(_script(text, first, account))
-    return result
+        read = _json if text.lstrip()[:1] in {"[", "{"} else _script
+        for command in read(text, source.first(index), account):
+            made.take(command)
+    return made.listed()
 
 
 def _script(text: str, first: int, account: Account) -> Iterator[Command]:
-    variables: dict[str, str] = {}
+    variables: Variables = {}
     loops: list[int] = []
     joined, places = "", list[int]()
     lines = lines_of(text)
@@ -89,7 +126,7 @@ def _script(text: str, first: int, account: Account) -> Iterator[Command]:
 
 
 def _line(
-    text: str, places: list[int], variables: dict[str, str], loops: list[int], account: Account
+    text: str, places: list[int], variables: Variables, loops: list[int], account: Account
 ) -> Iterator[Command]:
     def ignore(why: str = "not understood", *, missed: bool = False) -> None:
         account.ignore_whole(places, why, missed=missed)
@@ -138,17 +175,7 @@ def _line(
 
 def _commands(text: str) -> list[list[str]]:
     """The words of each command of a line, without what runs it as another user and where its output goes."""
-    found: list[list[str]] = [[]]
-    try:
-        for word in _lexed(text, posix=True):
-            if word and set(word) <= set(";&|"):
-                found.append([])
-            elif word.startswith("#"):
-                break
-            else:
-                found[-1].append(word)
-    except ValueError:
-        found = [part.split() for part in re.split("[;&|]+", text)]
+    found = _parted(text, posix=True)
     for words in found:
         while words and (words[0] in {"sudo", "doas", "exec"} or words[0] == "-n"):
             del words[0]
@@ -185,8 +212,8 @@ def _length(words: list[str], line: int) -> Command | None:
 
 def _nest(text: str, line: int, loops: list[int]) -> None:
     """Open and close blocks by each command of a line, as in `for i in 1 2; do echo $i; done`."""
-    for part in _parts(text):
-        words = part.split()
+    for part in _parted(text, posix=False):
+        words = " ".join(part).split()
         while words and words[0] in {"do", "then", "else", "{"}:
             words = words[1:]
         if words and words[0] in OPENING:
@@ -195,18 +222,20 @@ def _nest(text: str, line: int, loops: list[int]) -> None:
             loops.pop()
 
 
-def _parts(text: str) -> list[str]:
-    """The commands of a line: what `;`, `&` and `|` part outside quotes."""
+def _parted(text: str, *, posix: bool) -> list[list[str]]:
+    """The words of each command of a line: what `;`, `&` and `|` part outside quotes."""
     parts: list[list[str]] = [[]]
     try:
-        for word in _lexed(text, posix=False):
+        for word in _lexed(text, posix=posix):
+            if posix and word.startswith("#"):
+                break
             if word and set(word) <= set(";&|"):
                 parts.append([])
             else:
                 parts[-1].append(word)
     except ValueError:
-        return re.split("[;&|]+", text)
-    return [" ".join(part) for part in parts]
+        return [part.split() for part in re.split("[;&|]+", text)]
+    return parts
 
 
 def _lexed(text: str, *, posix: bool) -> Iterable[str]:
@@ -228,7 +257,7 @@ def _split(text: str) -> list[str]:
         return text.split()
 
 
-def _expanded(text: str, variables: dict[str, str]) -> str:
+def _expanded(text: str, variables: Variables) -> str:
     for _ in range(DEEPEST):
         before = text
         text = VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[0])[:200], text)
@@ -239,11 +268,10 @@ def _expanded(text: str, variables: dict[str, str]) -> str:
     return text
 
 
-def _computed(found: re.Match[str], variables: dict[str, str]) -> str:
+def _computed(found: re.Match[str], variables: Variables) -> str:
     """An expression of whole numbers as its value; other ones stay."""
-    text = re.sub(
-        r"\$?([A-Za-z_][A-Za-z0-9_]*)", lambda name: variables.get(name[1], name[0]), found[1] or found[2]
-    )
+    text = found[1] or found[2]
+    text = re.sub(r"\$?([A-Za-z_][A-Za-z0-9_]*)", lambda name: variables.get(name[1], name[0]), text)
     try:
         value = _value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -260,18 +288,10 @@ def _value(node: ast.expr) -> int | None:
     left, right = _value(node.left), _value(node.right)
     if left is None or right is None or max(abs(left), abs(right)) >= 1 << 63:
         return None
-    match OPERATIONS[type(node.op)]:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case _:
-            return left // right if right > 0 and left >= 0 else None
-
-
-OBJECTS = {"qdisc": "qdisc", "class": "class", "filter": "filter", "q": "qdisc", "c": "class", "f": "filter"}
+    operation = OPERATIONS[type(node.op)]
+    if operation is operator.floordiv and (right <= 0 or left < 0):
+        return None
+    return operation(left, right)
 
 
 def _command(words: list[str], line: int) -> Command | None:
@@ -340,44 +360,42 @@ def _shown(words: list[str], places: list[int], account: Account) -> Iterator[Co
 
 def _json(text: str, first: int, account: Account) -> Iterator[Command]:
     root = jsontree.read(text, first, account)
-    for item in [] if root is None else [root] if root.items is None else root.items:
+    for item in [root] if root and root.items is None else root.items or ():
         kind = item.get("kind") or item.get("class")
-        if kind is None or not kind.text:
+        if not kind.text:
             for line in set(item.lines()):
                 account.ignore(line)
             continue
-        shown = item.get("class") is not None
-        filtered = item.get("protocol") is not None or item.get("pref") is not None
-        command = Command(
-            "class" if shown else "filter" if filtered else "qdisc", "add", item.line, json=True
-        )
-        command.kind, command.lines = kind.text, set(item.lines())
-        command.dev = _text(item.get("dev"))
-        command.handle = _text(item.get("handle"))
-        command.parent = "root" if item.get("root") is not None else _text(item.get("parent"))
+        shown = bool(item.get("class"))
+        filtered = item.get("protocol") or item.get("pref")
+        what = "class" if shown else "filter" if filtered else "qdisc"
+        command = Command(what, "add", item.line, kind=kind.text, json=True, lines=set(item.lines()))
+        command.dev = item.get("dev").text
+        command.handle = item.get("handle").text
+        command.parent = "root" if item.get("root") else item.get("parent").text
         options = item.get("options")
         if command.object == "filter" and command.kind == "u32":
             if _u32(command, options):
                 yield command
             account.understand(*command.lines)
             continue
-        for source in (options, item if shown else None):
-            for key, member in source.pairs() if source is not None else ():
+        for source in (options, item) if shown else (options,):
+            for key, member in source.pairs():
                 if key not in {"class", "handle", "parent", "root", "dev", "kind", "leaf", "stats", "stats2"}:
                     command.words += _words(key, member)
         account.understand(*command.lines)
         yield command
 
 
-def _u32(command: Command, options: jsontree.Node | None) -> bool:
+def _u32(command: Command, options: jsontree.Node) -> bool:
     """The words of a u32 filter; False for its hash tables, which choose nothing."""
-    flow = None if options is None else options.get("flowid")
-    if options is None or flow is None:
+    flow = options.get("flowid")
+    if not flow:
         return False
     command.prio = 0.0
     match = options.get("match")
-    if match is not None:
-        value, mask, off = (_text(match.get(key)) for key in ("value", "mask", "off"))
+    if match:
+        value, mask, off = (match.get(key).text for key in ("value", "mask", "off"))
         parts = [int(part, 16) if re.fullmatch("[0-9a-fA-F]{1,8}", part) else -1 for part in (value, mask)]
         if off == "0" and min(parts) >= 0 and parts[1] & ~0x00FF0000 == 0:
             # The first word of an IPv4 header: its second byte is the TOS field.
@@ -398,5 +416,78 @@ def _words(key: str, node: jsontree.Node) -> list[str]:
     return [key] if node.text in {"true", "null"} else [key, node.text]
 
 
-def _text(node: jsontree.Node | None) -> str:
-    return "" if node is None else node.text
+class _Devices:
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._devices: dict[str, Device] = {}
+        self._kept: dict[str, dict[tuple[str, ...], list[Command]]] = {}
+        """The commands of each device by what they are about, without those that others replace."""
+        self._replaced: set[int] = set()
+
+    def listed(self) -> list[Device]:
+        for device in self._devices.values():
+            device.qdiscs = self._left(device.qdiscs)
+            device.classes = self._left(device.classes)
+        named = [device for device in self._devices.values() if device.name and not device.empty]
+        blank = self._devices.get("")
+        if blank is not None and len(named) == 1:  # `tc -j class show` has no device
+            named[0].classes += blank.classes
+            named[0].filters += blank.filters
+            del self._devices[""]
+        return list(self._devices.values())
+
+    def take(self, command: Command) -> None:
+        device = self._devices.setdefault(command.dev, Device(command.dev, command.line))
+        if command.object == "link":
+            device.lengths.append(command)
+            return
+        if command.verb == "del":
+            self._delete(device, command)
+            return
+        kept = self._kept.setdefault(command.dev, {}).setdefault(_place(command), [])
+        adds = command.kind == "gred" and command.verb == "change"  # a virtual queue
+        if command.object != "filter" and kept and not adds:
+            replaced = [other for other in kept if _replaces(command, other)]
+            for old in replaced:
+                self._account.find("W17", old.line, f"replaced by a later command: {_shown_old(old)}")
+            self._replaced.update(map(id, replaced))
+            kept[:] = self._left(kept)
+        kept.append(command)
+        listed = {"qdisc": device.qdiscs, "class": device.classes, "filter": device.filters}
+        listed[command.object].append(command)
+
+    def _left(self, listed: list[Command]) -> list[Command]:
+        """The commands that no later one replaces."""
+        return [command for command in listed if id(command) not in self._replaced]
+
+    def _delete(self, device: Device, command: Command) -> None:
+        if command.object == "qdisc" and command.parent == "root":
+            for old in self._left([*device.qdiscs, *device.classes, *device.filters]):
+                self._account.find("W17", old.line, f"deleted by a later command: {_shown_old(old)}")
+            device.qdiscs, device.classes, device.filters = [], [], []
+            self._kept[command.dev] = {}
+        elif deleted := self._kept.get(command.dev, {}).get(_place(command)):
+            deleted[0].lines.update(command.lines)  # of the same port
+            text = "deletes a part of what comes before, which is simulated all the same"
+            self._account.ignore_whole(command.lines, text, missed=True)
+            return
+        self._account.ignore_whole(command.lines, "deletes; nothing of it is left")
+
+
+def _shown_old(command: Command) -> str:
+    return f"`tc {command.object} … {command.kind}`"
+
+
+def _place(command: Command) -> tuple[str, ...]:
+    """The place of a command: a class by its handle, a qdisc or a filter by its parent."""
+    of_class = command.object == "class"
+    return ("class", *class_of(command.handle)) if of_class else (command.object, command.parent)
+
+
+def _replaces(command: Command, old: Command) -> bool:
+    """Whether a qdisc or class takes the place of an earlier one."""
+    if command.parent != old.parent:
+        return False
+    if command.object == "class":
+        return command.verb in {"change", "replace"} and command.handle == old.handle
+    return command.verb in {"add", "replace"} or command.kind == old.kind

@@ -7,9 +7,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from perhop.routers import units
-from perhop.routers.dialects.tc.trees import major
-from perhop.routers.linux import quantities as tc_units
+from perhop.routers import linux, units
+from perhop.routers.dialects.tc.commands import major
 from perhop.routers.model import ALL_CODEPOINTS, Match, PortMeter, Quantity, Rate, RateUnit, Unit
 
 if TYPE_CHECKING:
@@ -67,8 +66,7 @@ def arriving(parent: str) -> bool:
 
 def read(commands: list[Command], account: Account) -> list[Filter]:
     """Filters in the order in which they are tried, each with the packets that no earlier one takes."""
-    reader = _Reader(account)
-    found = [reader.filter(command) for command in commands if _of_ip(command, account)]
+    found = [_filter(command, account) for command in commands if _of_ip(command, account)]
     return _first([one for one in found if one is not None], account)
 
 
@@ -96,9 +94,8 @@ def policers(filters: list[Filter], account: Account) -> list[tuple[Filter, Port
         if meter is None:
             account.find("W15", group[0].line, f"police: index {index} is not defined")
             continue
-        result.append(
-            (group[0], meter, Match.either([found.policed for found in group], group[0].match.line))
-        )
+        match = Match.either([found.policed for found in group], group[0].match.line)
+        result.append((group[0], meter, match))
     return result
 
 
@@ -113,15 +110,13 @@ def _first(filters: list[Filter], account: Account) -> list[Filter]:
             on = [one for one in open_ended.get(found.parent, []) if one.match.sure & codes]
             for one in on:
                 text = f"police: {one.continues} goes on to the filter of line {found.line}, "
-                text += (
-                    f"to {found.target or 'its policer'}; here all its packets are of {one.target or 'this'}"
-                )
-                account.find("W10", one.line, text)
+                text += f"to {found.target or 'its policer'}; here all its packets are of"
+                account.find("W10", one.line, f"{text} {one.target or 'this'}")
             double = (codes & before).difference(*(one.match.sure for one in on))
             if double == codes:
                 account.find("W14", found.line, "a filter whose packets earlier ones take")
             elif double:
-                names = ", ".join(map(str, units.shown_codepoints(double)))
+                names = units.listed(double)
                 account.find("W14", found.line, f"earlier filters take {names}")
             if codes <= before:
                 continue
@@ -133,101 +128,95 @@ def _first(filters: list[Filter], account: Account) -> list[Filter]:
     return result
 
 
-class _Reader:
-    def __init__(self, account: Account) -> None:
-        self._account = account
-
-    def filter(self, command: Command) -> Filter | None:
-        """A filter; None (with a finding) if it does nothing with queues."""
-        at, line, target = 0, command.line, ""
-        command.read = True
-        codes: frozenset[int] | None = None
-        unknown: list[tuple[int, str]] = []
-        police: list[str] | None = None
-        shown = " ".join([command.kind, *command.words])
-        if command.kind in BY_MARK:
+def _filter(command: Command, account: Account) -> Filter | None:
+    """A filter; None (with a finding) if it does nothing with queues."""
+    at, line, target = 0, command.line, ""
+    command.read = True
+    codes: frozenset[int] | None = None
+    unknown: list[tuple[int, str]] = []
+    police: list[str] | None = None
+    shown = " ".join([command.kind, *command.words])
+    if command.kind in BY_MARK:
+        unknown.append((line, shown))
+        if command.kind == "tcindex":
+            account.find("W17", line, "tcindex is gone from the kernel: this filter matches nothing")
+    while words := command.words[at : at + LONGEST]:
+        word, used = words[0], 1
+        if word in {"flowid", "classid"} and len(words) > 1:
+            target, used = words[1], 2
+        elif word == "police" or (word == "action" and words[1:2] == ["police"]):
+            police = command.words[at + 1 + (word == "action") :]
+            break
+        elif word == "action":
+            target = _chosen(command.words[at + 1 :]) or target
+            if not target and not _passes(command):
+                drops = bool({"drop", "shot"} & set(command.words))
+                text = "its action chooses no class and is not simulated"
+                account.ignore_whole(command.lines, text, missed=drops)
+                return None
+            break
+        elif word in {"match", "ip_tos", "dsfield", "ip_dsfield"} and len(words) > 1:
+            used, found = _condition(words)
+            if found is None:
+                unknown.append((line, " ".join(words[:used]) if word == "match" else shown))
+            else:
+                codes = found if codes is None else codes & found
+        elif word in {"handle", "eth_type"} and len(words) > 1:
+            used = 2
+        elif word not in FLAGS:
             unknown.append((line, shown))
-            if command.kind == "tcindex":
-                text = "tcindex is gone from the kernel: this filter matches nothing"
-                self._account.find("W17", line, text)
-        while words := command.words[at : at + LONGEST]:
-            word, used = words[0], 1
-            if word in {"flowid", "classid"} and len(words) > 1:
-                target, used = words[1], 2
-            elif word == "police" or (word == "action" and words[1:2] == ["police"]):
-                police = command.words[at + 1 + (word == "action") :]
-                break
-            elif word == "action":
-                target = _chosen(command.words[at + 1 :]) or target
-                if not target and not _passes(command):
-                    drops = bool({"drop", "shot"} & set(command.words))
-                    text = "its action chooses no class and is not simulated"
-                    self._account.ignore_whole(command.lines, text, missed=drops)
-                    return None
-                break
-            elif word in {"match", "ip_tos", "dsfield", "ip_dsfield"} and len(words) > 1:
-                used, found = _condition(words)
-                if found is None:
-                    unknown.append((line, " ".join(words[:used]) if word == "match" else shown))
-                else:
-                    codes = found if codes is None else codes & found
-            elif word in {"handle", "eth_type"} and len(words) > 1:
-                used = 2
-            elif word not in FLAGS:
-                unknown.append((line, shown))
-            at += used
-        if codes is None and not unknown and command.kind not in {"u32", "matchall", "flower", "basic"}:
-            unknown.append((line, shown))
-        own = ALL_CODEPOINTS if codes is None else codes
-        match = Match.between(frozenset() if unknown else own, own, unknown, line)
-        target, shared = target or _target(police or []), _index(police or [])
-        defined = police is not None and (not shared or bool({"rate", "pkts_rate"} & set(police)))
-        meter = self._police(police or [], line, shown) if defined else None
-        if not target and meter is None and not shared and not _passes(command):
-            if police is None:  # else a report of the policer has said so
-                text = "a filter without a class or policer"
-                self._account.ignore_whole(command.lines, text, missed=True)
-            return None
-        lines = frozenset(command.lines)
-        on = "" if meter is None else _continues(police or [])
-        return Filter(match, target, meter, line, command.prio, command.parent, lines, shared, on)
+        at += used
+    if codes is None and not unknown and command.kind not in {"u32", "matchall", "flower", "basic"}:
+        unknown.append((line, shown))
+    own = ALL_CODEPOINTS if codes is None else codes
+    match = Match.between(frozenset() if unknown else own, own, unknown, line)
+    target, shared = target or _target(police or []), _index(police or [])
+    defined = police is not None and (not shared or bool({"rate", "pkts_rate"} & set(police)))
+    meter = _police(police or [], line, shown, account) if defined else None
+    if not target and meter is None and not shared and not _passes(command):
+        if police is None:  # else a report of the policer has said so
+            text = "a filter without a class or policer"
+            account.ignore_whole(command.lines, text, missed=True)
+        return None
+    lines = frozenset(command.lines)
+    on = "" if meter is None else _continues(police or [])
+    return Filter(match, target, meter, line, command.prio, command.parent, lines, shared, on)
 
-    def _police(self, words: list[str], line: int, shown: str) -> PortMeter | None:
-        rate = burst = None
-        exceed = "reclassify"
-        silent = {"flowid", "classid", "index", "conform", "minburst"}
-        while words:
-            word, value = words[0], words[1] if len(words) > 1 else ""
-            if word == "rate":
-                found = tc_units.rate(value)
-                rate = None if not found else Rate(found, line=line, text=f"rate {value}")
-            elif word in {"burst", "buffer", "maxburst"}:
-                size = tc_units.size(value.partition("/")[0])
-                burst = None if not size else Quantity(size, Unit.BYTES, line, text=f"burst {value}")
-            elif word == "pkts_rate" and (number := units.number(value)):
-                rate = Rate(number, RateUnit.PACKETS, line, text=f"pkts_rate {value}")
-            elif word == "pkts_burst" and (number := units.number(value)):
-                burst = Quantity(number, Unit.PACKETS, line, text=f"pkts_burst {value}")
-            elif word in {"conform-exceed", "action"} and value:
-                exceed = value.partition("/")[0]
-            elif word in {"drop", "pass", "ok", "continue", "reclassify", "pipe", "shot"}:
-                exceed, words = word, ["", *words]
-            elif word in {"mtu", "mpu", "overhead", "linklayer"}:
-                if value not in {"0", "0b", "ethernet"} and word != "mtu":
-                    text = f"police: `{word} {value}`: packets have their IP size here"
-                    self._account.find("W18", line, text)
-            elif word not in silent:
-                self._account.find("W10", line, f"police: `{word} {value}` is not simulated")
-            words = words[2:]
-        if rate is None or burst is None:
-            self._account.miss_part(line, f"police without rate and burst is left out: `{shown}`")
-            return None
-        if exceed not in {"drop", "shot"}:
-            text = f"police: what exceeds is not dropped but `{exceed}`; here it becomes yellow"
-            self._account.find("W10", line, text)
-        return PortMeter(
-            "one-bucket", rate, burst, line, exceed="drop" if exceed in {"drop", "shot"} else "mark"
-        )
+
+def _police(words: list[str], line: int, shown: str, account: Account) -> PortMeter | None:
+    rate = burst = None
+    exceed = "reclassify"
+    silent = {"flowid", "classid", "index", "conform", "minburst"}
+    while words:
+        word, value = words[0], words[1] if len(words) > 1 else ""
+        if word == "rate":
+            found = linux.rate(value)
+            rate = None if not found else Rate(found, line=line, text=f"rate {value}")
+        elif word in {"burst", "buffer", "maxburst"}:
+            size = linux.size(value.partition("/")[0])
+            burst = None if not size else Quantity(size, Unit.BYTES, line, text=f"burst {value}")
+        elif word == "pkts_rate" and (number := units.number(value)):
+            rate = Rate(number, RateUnit.PACKETS, line, text=f"pkts_rate {value}")
+        elif word == "pkts_burst" and (number := units.number(value)):
+            burst = Quantity(number, Unit.PACKETS, line, text=f"pkts_burst {value}")
+        elif word in {"conform-exceed", "action"} and value:
+            exceed = value.partition("/")[0]
+        elif word in {"drop", "pass", "ok", "continue", "reclassify", "pipe", "shot"}:
+            exceed, words = word, ["", *words]
+        elif word in {"mtu", "mpu", "overhead", "linklayer"}:
+            if value not in {"0", "0b", "ethernet"} and word != "mtu":
+                account.find("W18", line, f"police: `{word} {value}`: packets have their IP size here")
+        elif word not in silent:
+            account.find("W10", line, f"police: `{word} {value}` is not simulated")
+        words = words[2:]
+    if rate is None or burst is None:
+        account.miss_part(line, f"police without rate and burst is left out: `{shown}`")
+        return None
+    if exceed not in {"drop", "shot"}:
+        text = f"police: what exceeds is not dropped but `{exceed}`; here it becomes yellow"
+        account.find("W10", line, text)
+    drops = exceed in {"drop", "shot"}
+    return PortMeter("one-bucket", rate, burst, line, exceed="drop" if drops else "mark")
 
 
 def _chosen(words: list[str]) -> str:
@@ -237,13 +226,11 @@ def _chosen(words: list[str]) -> str:
 
 
 def _passes(command: Command) -> bool:
-    """Whether its action ends classification without a class."""
     words = command.words
     return "action" in words and words[words.index("action") + 1 :] in PASSING
 
 
 def _target(words: list[str]) -> str:
-    """The class that is named behind a policer."""
     for word in ("flowid", "classid"):
         if word in words[:-1]:
             return words[words.index(word) + 1]
@@ -253,19 +240,14 @@ def _target(words: list[str]) -> str:
 def _continues(words: list[str]) -> str:
     """The packets of a policer that come to later filters (iproute2: `conform-exceed EXCEED/CONFORM`)."""
     at = words.index("conform-exceed") + 1 if "conform-exceed" in words[:-1] else 0
-    exceed, _, conform = (
-        words[at].partition("/") if at else ("continue" if "continue" in words else "", "", "")
-    )
-    said = [
-        text
-        for action, text in ((exceed, "what exceeds"), (conform, "what conforms"))
-        if action == "continue"
-    ]
+    given = words[at] if at else "continue" if "continue" in words else ""
+    exceed, _, conform = given.partition("/")
+    actions = ((exceed, "what exceeds"), (conform, "what conforms"))
+    said = [text for action, text in actions if action == "continue"]
     return " and ".join(said)
 
 
 def _index(words: list[str]) -> str:
-    """The index by which filters share a policer, if it has one."""
     return words[words.index("index") + 1] if "index" in words[:-1] else ""
 
 

@@ -4,39 +4,25 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from perhop.routers import units
+from perhop.routers import linux, model, units
 from perhop.routers.dialects.tc import filters as tc_filters
 from perhop.routers.dialects.tc import trees as tc_trees
+from perhop.routers.dialects.tc.commands import class_of, devices, major
 from perhop.routers.dialects.tc.options import Options
 from perhop.routers.dialects.tc.qdiscs import Leaves
-from perhop.routers.dialects.tc.trees import class_of, major
-from perhop.routers.linux import quantities as tc_units
-from perhop.routers.model import (
-    ALL_CODEPOINTS,
-    How,
-    Jitter,
-    Match,
-    Port,
-    PortMeter,
-    PortQueue,
-    Quantity,
-    Rate,
-    RateUnit,
-    TreeClass,
-    Unit,
-)
+from perhop.routers.model import Match, Port, PortQueue, Quantity, Rate, RateUnit, TreeClass, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from perhop.routers.dialects.tc.commands import Command
+    from perhop.routers.dialects.tc.commands import Command, Device
     from perhop.routers.dialects.tc.filters import Filter
-    from perhop.routers.source import Account
+    from perhop.routers.source import Account, Source
 
 T = TypeVar("T")
 DEEPEST = 16
@@ -48,29 +34,13 @@ NETEM_REACH = 4.0
 ARRIVING = {"ingress", "clsact"}
 
 
-@dataclass(slots=True)
-class Device:
-    """The configuration of a device."""
-
-    name: str
-    line: int
-    qdiscs: list[Command] = field(default_factory=list)
-    classes: list[Command] = field(default_factory=list)
-    filters: list[Command] = field(default_factory=list)
-    lengths: list[Command] = field(default_factory=list)
-    """Commands that set the length of queues that say none."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether it has no queues."""
-        return not (self.qdiscs or self.classes or self.filters)
+def read(source: Source, account: Account) -> list[Port]:
+    """The ports of a script or of what tc shows: what each device sends, and polices as it arrives."""
+    return [port for device in devices(source, account) for port in _Interface(device, account).ports()]
 
 
-class Interface:
-    """Makes the ports of a device."""
-
+class _Interface:
     def __init__(self, device: Device, account: Account) -> None:
-        """Findings go to the account."""
         self._account = account
         self._device = device
         self._name = device.name or "dev"
@@ -101,9 +71,8 @@ class Interface:
             self._classes.setdefault(key, []).append((order, command))
         for order, found in enumerate(self._filters):
             target = found.target
-            if target and not (
-                found.parent == "egress" and target.startswith(":")
-            ):  # that sets tc_index, for gred
+            sets_index = found.parent == "egress" and target.startswith(":")  # tc_index, for gred
+            if target and not sets_index:
                 named = class_of(target)
                 key = ("", named[1]) if target.startswith(":") else named
                 self._leads.setdefault(key, []).append((order, found))
@@ -126,7 +95,7 @@ class Interface:
             result.append(port)
         return result
 
-    def _police(self, filters: list[Filter]) -> list[tuple[Match, str, PortMeter]]:
+    def _police(self, filters: list[Filter]) -> list[tuple[Match, str, model.PortMeter]]:
         listed = tc_filters.policers(filters, self._account)
         return [(match, f"police {found.line}", meter) for found, meter, match in listed]
 
@@ -165,7 +134,6 @@ class Interface:
     # Qdiscs
 
     def _root(self, port: Port, root: Command, depth: int = 0) -> None:
-        """Fill a port with what a qdisc holds."""
         if depth > DEEPEST:
             return
         below = self._below.get(major(root.handle), []) if root.handle else []
@@ -189,10 +157,9 @@ class Interface:
                 port.queues = [self._leaves.queue("all", root, beside, self._virtual)]
 
     def _hardware(self, port: Port, root: Command, children: list[Command], depth: int) -> None:
-        """A queue for each of the hardware's."""
-        text = f"{root.kind}: a queue for each of the hardware's; the first one's qdisc is simulated"
-        self._account.find("W09", root.line, text)
-        Options(root, self._account).close()
+        options = Options(root, self._account)
+        options.say("W09", "a queue for each of the hardware's; the first one's qdisc is simulated")
+        options.close()
         if not children:
             port.queues = [self._leaves.queue("all", root, [], {}, plain=True)]
             return
@@ -233,8 +200,7 @@ class Interface:
         elif inner.tree or not nested:
             text = f"{name}: `{child.kind}` within this class is not simulated; a FIFO in its place"
             self._account.find("W06", child.line, text)
-            queue = PortQueue(name, child.line)
-            queue.limit = self._leaves.length(child)
+            queue = PortQueue(name, child.line, limit=self._leaves.length(child))
             self._lost(inner)
         else:
             queue = PortQueue(name, child.line, within=inner.queues, spacing_known=True)
@@ -265,7 +231,7 @@ class Interface:
         options.sizes("mpu", "overhead", "linklayer")
         options.close()
         if peak is not None:
-            self._account.find("W10", root.line, f"tbf: `{peak.text}` is not simulated")
+            options.say("W10", f"`{peak.text}` is not simulated")
         if rate is None:
             self._account.miss_part(root.line, "tbf without a rate")
         else:
@@ -273,8 +239,7 @@ class Interface:
         if children:
             for unused in (limit, latency):
                 if unused is not None:
-                    text = f"tbf: `{unused.text}` has no effect beside a qdisc within it"
-                    self._account.find("W13", root.line, text)
+                    options.say("W13", f"`{unused.text}` has no effect beside a qdisc within it")
             self._inner(port, children[0], depth)
             return
         queue = PortQueue("all", root.line)
@@ -283,7 +248,7 @@ class Interface:
         elif latency is not None and rate is not None:
             number = latency.number * rate.number / 8 + (burst.number if burst else 0)
             text = f"{latency.text}: latency · rate + burst"
-            self._account.find("W05", root.line, f"tbf: `{text}` is {number:.0f} B")
+            options.say("W05", f"`{text}` is {number:.0f} B")
             queue.limit = Quantity(number, Unit.BYTES, root.line, text=text)
         port.queues = [queue]
 
@@ -307,7 +272,6 @@ class Interface:
         self._account.find("W13", other.line, text)
 
     def _netem(self, port: Port, root: Command, children: list[Command], depth: int) -> None:
-        """Delay, losses and the rate of an emulated link."""
         options = Options(root, self._account)
         limit = options.packets("limit")
         self._delay(port, options, root)
@@ -318,15 +282,12 @@ class Interface:
         if children:
             self._inner(port, children[0], depth)
             return
-        queue = PortQueue("all", root.line)
-        queue.limit = limit
+        queue = PortQueue("all", root.line, limit=limit)
         if limit is None:
-            text = f"netem: no limit; {NETEM_LIMIT} packets"
-            self._account.find("W04", root.line, text)
-            queue.limit = Quantity(NETEM_LIMIT, Unit.PACKETS, 0, How.DEFAULT, text="1000 packets")
+            options.say("W04", f"no limit; {NETEM_LIMIT} packets")
+            queue.limit = Quantity(NETEM_LIMIT, Unit.PACKETS, 0, model.How.DEFAULT, text="1000 packets")
         if port.delay is not None:
-            text = "netem: its limit counts packets that it delays, too; here those that wait only"
-            self._account.find("W06", root.line, text)
+            options.say("W06", "its limit counts packets that it delays, too; here those that wait only")
         port.queues = [queue]
 
     def _delay(self, port: Port, options: Options, root: Command) -> None:
@@ -344,20 +305,18 @@ class Interface:
             return
         text += f" {units.time_text(spread)}"
         if table not in {None, "uniform", "normal"}:
-            self._account.find("W06", line, f"netem: `distribution {table}` is not simulated; normal here")
+            options.say("W06", f"`distribution {table}` is not simulated; normal here")
         if reach > delay:
-            said = f"netem: `{text}`: delays below 0 are none on Linux; here others take their place"
-            self._account.find("W06", line, said)
+            options.say("W06", f"`{text}`: delays below 0 are none on Linux; here others take their place")
         mean, most = delay - least, delay + reach - least
         if not uniform and spread > mean:
-            said = f"netem: `{text}`: a normal jitter above the delay is not simulated"
-            self._account.miss_part(line, said)
+            options.miss(f"`{text}`: a normal jitter above the delay is not simulated")
             return
         overtakes = "rate" not in root.words  # with a rate netem sends in order
         if uniform:
-            port.jitter = Jitter("uniform", most / 2, most, line, text, None, overtakes)
+            port.jitter = model.Jitter("uniform", most / 2, most, line, text, None, overtakes)
         else:
-            port.jitter = Jitter("normal", mean, most, line, text, spread, overtakes)
+            port.jitter = model.Jitter("normal", mean, most, line, text, spread, overtakes)
 
     def _losses(self, options: Options, line: int) -> tuple[float, int, str] | None:
         """Losses; a packet with a wrong bit is lost, too, where its checksum is looked at."""
@@ -411,11 +370,10 @@ class Interface:
         reach = [one for one in roots if (one.rate.number, one.rate.unit) != (one.ceil.number, one.ceil.unit)]
         if root.kind == "htb" or not reach:
             return roots
-        whole = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, f"{root.kind} lends the link's rate")
+        whole = Rate(100, RateUnit.PERCENT, 0, model.How.DEFAULT, f"{root.kind} lends the link's rate")
         return [TreeClass(root.handle or "1:", root.line, whole, whole, classes=roots)]
 
     def _default(self, port: Port, root: Command, default: str | None) -> None:
-        """The class of packets that no filter takes."""
         self._last_everything(port)
         wanted = None if default is None else self._hex(default)
         rest = next((q for q in port.queues if wanted is not None and self._minor(q.name) == wanted), None)
@@ -426,13 +384,12 @@ class Interface:
             port.queues.remove(rest)
             port.queues.append(rest)
             rest.match = Match(None, (), rest.line)
-        if port.queues[-1].match.sure == ALL_CODEPOINTS:
+        if port.queues[-1].match.sure == model.ALL_CODEPOINTS:
             return
         bypass = "are dropped" if root.kind == "hfsc" else "bypass all shaping"
         text = f"{root.kind} without a default class: unclassified packets {bypass}"
         self._account.find("W17", root.line, f"{text}; here they get a class of their own")
-        added = PortQueue("unclassified", 0)
-        added.limit = self._leaves.length(root)
+        added = PortQueue("unclassified", 0, limit=self._leaves.length(root))
         port.queues.append(added)
 
     def _of(self, root: Command) -> list[Command]:
@@ -463,7 +420,6 @@ class Interface:
         return Match.either([one.match for one in found], chosen.line)
 
     def _leading(self, classid: str, root: Command) -> list[Filter]:
-        """The filters that lead to a class."""
         named = class_of(classid)
         keys = [named] if named[0] != major(root.handle) else [named, ("", named[1])]
         return _in_order(self._leads.get(key, []) for key in keys)
@@ -474,7 +430,7 @@ class Interface:
         bands = int(options.number("bands") or (0 if ets else 3))
         strict = int(options.number("strict") or 0)
         quanta = options.list("quanta")
-        priomap = options.list("priomap") or ([] if ets else list(tc_units.PRIOMAP))
+        priomap = options.list("priomap") or ([] if ets else list(linux.PRIOMAP))
         options.skip("multiqueue")
         options.close()
         if ets:
@@ -482,14 +438,13 @@ class Interface:
         bands = min(max(bands, 1), 16)
         names = [f"{root.handle.rstrip(':') or '1'}:{band + 1:x}" for band in range(bands)]
         if not ets:  # as tc fills it (iproute2, tc/q_prio.c)
-            priomap += [*priomap[:1] * len(tc_units.PRIOMAP), tc_units.PRIOMAP[-1]][
-                : len(tc_units.PRIOMAP) - len(priomap)
-            ]
+            length = len(linux.PRIOMAP)
+            priomap += [*priomap[:1] * length, linux.PRIOMAP[-1]][: length - len(priomap)]
         targeted = [f for name in names for f in self._leading(name, root)]
         taken = frozenset[int]().union(*(f.match.sure for f in targeted))
         of_tos: dict[int, set[int]] = {}
-        for code in ALL_CODEPOINTS - taken:
-            of_tos.setdefault(tc_units.band(code, priomap, bands), set()).add(code)
+        for code in model.ALL_CODEPOINTS - taken:
+            of_tos.setdefault(linux.band(code, priomap, bands), set()).add(code)
         for band, name in enumerate(names):
             queue = self._held(name, root, depth, nested=ets and band >= strict)
             if not ets or band < strict:
@@ -508,7 +463,6 @@ class Interface:
         self._used(port, root)
 
     def _used(self, port: Port, root: Command) -> None:
-        """Leave out bands that no packet reaches."""
         used = [q for q in port.queues if q.match.codepoints != frozenset()]
         for queue in port.queues:
             if queue not in used:
@@ -518,7 +472,7 @@ class Interface:
         # The queue of the most codepoints takes all others, so that all packets have one.
         if used and all(q.match.codepoints is not None for q in used):
             union = frozenset[int]().union(*(q.match.codepoints or () for q in used))
-            if union != ALL_CODEPOINTS:
+            if union != model.ALL_CODEPOINTS:
                 self._account.find("W14", root.line, "packets that no filter matches: in the last band here")
 
     def _drr(self, port: Port, root: Command, depth: int) -> None:
@@ -543,7 +497,6 @@ class Interface:
 
 
 def _in_order(groups: Iterable[list[tuple[int, T]]]) -> list[T]:
-    """Merge lists by the order of their items."""
     return [item for _, item in sorted(chain.from_iterable(groups), key=lambda entry: entry[0])]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from perhop.routers import units
-from perhop.routers.linux import quantities as tc_units
+from perhop.routers import linux, units
 from perhop.routers.model import Quantity, Rate, RateUnit, Unit
 
 if TYPE_CHECKING:
@@ -26,7 +25,20 @@ class Options:
         self._command = command
         self._account = account
         self._words = list(command.words)
+        self.line = command.line
         command.read = True
+
+    def find(self, code: str, text: str, line: int = 0) -> bool:
+        """Report something of the line of the command, or of another one."""
+        return self._account.find(code, line or self.line, text)
+
+    def say(self, code: str, text: str) -> bool:
+        """Report something of the command, which the report names by its kind."""
+        return self.find(code, f"{self._command.kind}: {text}")
+
+    def miss(self, text: str) -> bool:
+        """Report something without effect, as `Account.miss_part` does."""
+        return self._account.miss_part(self.line, f"{self._command.kind}: {text}")
 
     def _value(self, *names: str) -> tuple[str, str] | None:
         for name in names:
@@ -50,8 +62,7 @@ class Options:
         return None if found is None else found[1]
 
     def _bad(self, name: str, value: str) -> None:
-        text = f"{self._command.kind}: `{name} {value}` is no value that tc takes; left out"
-        self._account.miss_part(self._command.line, text)
+        self.miss(f"`{name} {value}` is no value that tc takes; left out")
 
     def number(self, name: str) -> float | None:
         """A plain number."""
@@ -70,18 +81,17 @@ class Options:
             return None
         percent = units.number(found[1].removesuffix("%")) if found[1].endswith("%") else None
         if percent:
-            return Rate(percent, RateUnit.PERCENT, self._command.line, text=" ".join(found))
+            return Rate(percent, RateUnit.PERCENT, self.line, text=" ".join(found))
         bare = self._command.json and units.number(found[1]) is not None
-        bps = float(found[1]) * 8 if bare else tc_units.rate(found[1])
+        bps = float(found[1]) * 8 if bare else linux.rate(found[1])
         if not bps:
             self._bad(*found)
             return None
-        return Rate(bps, RateUnit.BPS, self._command.line, text=" ".join(found))
+        return Rate(bps, RateUnit.BPS, self.line, text=" ".join(found))
 
     def _quantity(
         self, names: Sequence[str], unit: Unit, parse: Callable[[str], float | None]
     ) -> Quantity | None:
-        """An amount, above 0."""
         found = self._value(*names)
         if found is None:
             return None
@@ -89,11 +99,11 @@ class Options:
         if not value:
             self._bad(*found)
             return None
-        return Quantity(value, unit, self._command.line, text=" ".join(found))
+        return Quantity(value, unit, self.line, text=" ".join(found))
 
     def size(self, *names: str) -> Quantity | None:
         """A size in bytes."""
-        return self._quantity(names, Unit.BYTES, lambda text: tc_units.size(text.partition("/")[0]))
+        return self._quantity(names, Unit.BYTES, lambda text: linux.size(text.partition("/")[0]))
 
     def packets(self, *names: str) -> Quantity | None:
         """A number of packets, perhaps with `p`."""
@@ -101,15 +111,14 @@ class Options:
 
     def time(self, *names: str) -> Quantity | None:
         """A time in seconds."""
-        return self._quantity(names, Unit.SECONDS, tc_units.time)
+        return self._quantity(names, Unit.SECONDS, linux.time)
 
     def sizes(self, *names: str) -> None:
         """Report words that count headers beside the packet: packets have their IP size here."""
         for name in names:
             value = self.text(name)
             if value is not None and value not in {"0", "0b", "ethernet"}:
-                text = f"{self._command.kind}: `{name} {value}`: packets have their IP size here"
-                self._account.find("W18", self._command.line, text)
+                self.say("W18", f"`{name} {value}`: packets have their IP size here")
 
     def series(self, name: str) -> list[str]:
         """The values after a word; `tc -j` names those behind the first one."""
@@ -128,7 +137,7 @@ class Options:
     def chance(self, name: str) -> tuple[float, str] | None:
         """A probability of netem, each packet for itself, and its text."""
         found = self.series(name)
-        value = tc_units.probability(found[0]) if found else None
+        value = linux.probability(found[0]) if found else None
         if not found or value is None or len(found) > 2:
             if found:
                 self._bad(name, " ".join(found))
@@ -138,14 +147,14 @@ class Options:
 
     def uncorrelated(self, name: str, found: list[str]) -> None:
         """The correlation of a value with that of the packet before."""
-        if any(tc_units.probability(word) for word in found):
-            text = f"netem: `{name}`: its correlation `{found[0]}` is not simulated; packets are independent"
-            self._account.find("W06", self._command.line, text)
+        if any(linux.probability(word) for word in found):
+            text = f"its correlation `{found[0]}` is not simulated; packets are independent"
+            self.say("W06", f"`{name}`: {text}")
 
     def delay(self) -> list[float]:
         """The delay of netem and its jitter in seconds, as far as they are there."""
         found = self.series("delay") or self.series("latency")
-        values = [units.number(word) if self._command.json else tc_units.time(word) for word in found[:2]]
+        values = [units.number(word) if self._command.json else linux.time(word) for word in found[:2]]
         self.uncorrelated("delay", found[2:])
         times = [value for value in values if value is not None]
         if len(times) < len(values) or len(found) > 3:
@@ -169,8 +178,7 @@ class Options:
         """Values without effect on what is simulated."""
         for name in names:
             while (found := self._value(name)) is not None:
-                text = f"{self._command.kind}: `{' '.join(found)}` has no effect here"
-                self._account.find("W13", self._command.line, text)
+                self.say("W13", f"`{' '.join(found)}` has no effect here")
 
     def rest(self) -> str:
         """The words that nobody asked for."""
@@ -180,5 +188,4 @@ class Options:
     def close(self) -> None:
         """Report the words that nobody asked for."""
         if self._words:
-            text = f"{self._command.kind}: not understood: `{' '.join(self._words)}`"
-            self._account.miss_part(self._command.line, text)
+            self.miss(f"not understood: `{' '.join(self._words)}`")

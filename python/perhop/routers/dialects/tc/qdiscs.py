@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from perhop.routers import units
+from perhop.routers import linux, model, units
 from perhop.routers.dialects.tc.options import Options
-from perhop.routers.dialects.tc.red import RED_PROBABILITY, Reds
-from perhop.routers.linux import cake
-from perhop.routers.linux import quantities as tc_units
-from perhop.routers.model import (
-    Average,
-    Block,
-    Curve,
-    Drop,
-    Ecn,
-    How,
-    PortQueue,
-    Quantity,
-    Rate,
-    Selector,
-    Unit,
-)
+from perhop.routers.dialects.tc.red import gred, red
+from perhop.routers.model import Block, Curve, Drop, Ecn, How, PortQueue, Quantity, Rate, Selector, Unit
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
@@ -46,7 +32,6 @@ CAKE_FRAMES = (
     "bridged-llcsnap", "ipoa-vcmux", "ipoa-llcsnap", "pppoe-ptm", "bridged-ptm", "via-ethernet", "ethernet",
     "ether-vlan", "docsis",
 )  # fmt: skip
-MOST_FLOWS = 65536
 MODERN_LIMITS = {"codel": 1000, "fq_codel": 10240, "pie": 1000, "fq_pie": 10240, "dualpi2": 10000}
 MODERN_TIMES = {
     "codel": {"target": "target", "interval": "interval"},
@@ -71,7 +56,6 @@ class Leaves:
     def __init__(self, account: Account, lengths: Sequence[Command] = ()) -> None:
         """Findings go to the account; the commands set the length of queues that say none."""
         self._account = account
-        self._reds = Reds(account)
         self._lengths: list[tuple[Command, float]] = []
         self._used: set[int] = set()
         """The lines of lengths that a queue has."""
@@ -112,21 +96,21 @@ class Leaves:
     ) -> PortQueue:
         """The queue of a leaf. `plain`: a class without a qdisc, which has a FIFO."""
         queue = PortQueue(name, command.line, spacing_known=True)
-        kind = "pfifo" if plain or command.object == "class" else command.kind
         if plain or command.object == "class":
             queue.limit = self.length(command)
             if queue.limit.how is How.DEFAULT:
                 text = f"{name}: no qdisc; a FIFO of 1000 packets (txqueuelen)"
                 self._account.find("W04", command.line, text)
             return queue
-        match kind:
+        match command.kind:
             case "red":
-                self._reds.red(queue, command)
+                red(queue, Options(command, self._account))
             case "gred":
                 changes = [q for q in qdiscs if q.kind == "gred" and q.verb == "change" and q is not command]
                 changes = [q for q in changes if q.parent == command.parent]
-                self._reds.gred(queue, command, changes, virtual)
-            case "codel" | "fq_codel" | "pie" | "dualpi2":
+                options = Options(command, self._account)
+                gred(queue, options, [Options(one, self._account) for one in changes], virtual)
+            case "codel" | "fq_codel" | "pie" | "fq_pie" | "dualpi2":
                 self._modern(queue, command)
             case "pfifo" | "bfifo" | "pfifo_head_drop":
                 self._fifo(queue, command)
@@ -134,15 +118,11 @@ class Leaves:
                 self._cake(queue, command)
             case "choke":
                 self._choke(queue, command)
-            case "fq_pie":
-                text = "fq_pie: fairness among its flows is not simulated; PIE in its place"
-                self._account.find("W06", command.line, text)
-                self._modern(queue, command)
             case "sfq" | "fq" | "sfb" | "hhf":
                 self._fair(queue, command)
             case _:
                 words = " ".join(command.words)
-                text = f"qdisc `{kind} {words}`".rstrip() + " is not simulated; a FIFO in its place"
+                text = f"qdisc `{command.kind} {words}`".rstrip() + " is not simulated; a FIFO in its place"
                 self._account.find("W06", command.line, text)
                 queue.limit = Options(command, self._account).packets("limit")
         return queue
@@ -162,7 +142,6 @@ class Leaves:
         return rate
 
     def _fair(self, queue: PortQueue, command: Command) -> None:
-        """Fair queueing as a FIFO with its limit."""
         options = Options(command, self._account)
         queue.limit = options.packets("limit")
         default = FAIR_LIMITS.get(command.kind)
@@ -183,16 +162,13 @@ class Leaves:
         options = Options(command, self._account)
         given = {name: options.packets(name) for name in ("limit", "min", "max", "burst")}
         line, limit = command.line, given["limit"]
-        text = "choke: its comparison of an arriving packet with another one is not simulated; RED here"
-        self._account.find("W06", line, text)
-        avpkt, each = options.size("avpkt"), 1000.0
-        if avpkt is not None:
-            each = avpkt.number
-        text = f"avpkt {each:g}"
-        queue.mean_packet = Quantity(each, Unit.BYTES, line, text=text)
+        options.say("W06", "its comparison of an arriving packet with another one is not simulated; RED here")
+        avpkt = options.size("avpkt")
+        each = avpkt.number if avpkt is not None else 1000.0
+        queue.mean_packet = Quantity(each, Unit.BYTES, line, text=f"avpkt {each:g}")
         options.skip("bandwidth")
         chance = options.text("probability")
-        most = RED_PROBABILITY if chance is None else tc_units.probability(chance)
+        most = linux.RED_PROBABILITY if chance is None else linux.probability(chance)
         queue.limit = limit
         if limit is None or most is None:
             self._account.find("W13", line, "choke without a limit or with a wrong probability; no curve")
@@ -200,12 +176,12 @@ class Leaves:
         high = given["max"] or Quantity(limit.number // 4, Unit.PACKETS, line, How.DEFAULT, text="limit / 4")
         low = given["min"] or Quantity(high.number // 3, Unit.PACKETS, line, How.DEFAULT, text="max / 3")
         count = given["burst"].number if given["burst"] else (2 * low.number + high.number) // 3
-        exponent = tc_units.wlog(low.number * each, int(min(count, 100_000)), each)
+        exponent = linux.wlog(low.number * each, int(min(count, 100_000)), each)
         if exponent is not None:
             said = f"Wlog {exponent}, from burst {count:.0f}"
-            queue.average = Average(2.0**-exponent, line, How.CONFIGURED, said)
+            queue.average = model.Average(2.0**-exponent, line, How.CONFIGURED, said)
         if low.number > high.number:
-            self._account.find("W16", line, f"choke: `{low.text}` is above `{high.text}`; no curve")
+            options.say("W16", f"`{low.text}` is above `{high.text}`; no curve")
         else:
             queue.curves = [Drop(Selector("all"), Curve.ramp(low, high, most, line))]
         if options.flag("ecn"):
@@ -217,31 +193,23 @@ class Leaves:
         options.text("bandwidth")
         options.flag("autorate-ingress")
         line = command.line
-        scheme = next((name for name in cake.SCHEMES if options.flag(name)), "internet")
+        scheme = next((name for name in linux.CAKE_SCHEMES if options.flag(name)), "internet")
         rtt = options.time("rtt")
         memory = options.size("memlimit")
         tins = next((name for name in CAKE_TINS if options.flag(name)), CAKE_TINS[0])
         flows = next((name for name in CAKE_FLOWS if options.flag(name)), CAKE_FLOWS[0])
-        text = f"cake: {cake.LOST}: `{tins}` and `{flows}` have no effect here"
-        self._account.find("W06", line, text)
-        self._sizes(options, command)
+        options.say("W06", f"{linux.CAKE_LOST}: `{tins}` and `{flows}` have no effect here")
+        frames = [name for name in (*CAKE_FRAMES, "raw", "noatm") if options.flag(name)]
+        if shown := " ".join(name for name in frames if name in CAKE_FRAMES):
+            options.say("W18", f"`{shown}`: packets have their IP size here")
+        options.sizes("overhead", "mpu")
         for name in CAKE_FLAGS:
             if options.flag(name) and not name.startswith(("no", "egress", "split-gso")):
-                self._account.find("W13", line, f"cake: `{name}` is not simulated")
+                options.say("W13", f"`{name}` is not simulated")
         options.skip("fwmark")
         options.close()
-        seconds = cake.SCHEMES[scheme] if rtt is None else rtt.number
-        queue.block = cake.block(seconds, self.shaper(command), line, line, memory)
-
-    def _sizes(self, options: Options, command: Command) -> None:
-        """The frame of the link that cake counts beside the packet."""
-        frames = [name for name in CAKE_FRAMES if options.flag(name)]
-        options.flag("raw")
-        options.flag("noatm")
-        if frames:
-            text = f"cake: `{' '.join(frames)}`: packets have their IP size here"
-            self._account.find("W18", command.line, text)
-        options.sizes("overhead", "mpu")
+        seconds = linux.CAKE_SCHEMES[scheme] if rtt is None else rtt.number
+        queue.block = linux.cake(seconds, self.shaper(command), line, line, memory)
 
     def _fifo(self, queue: PortQueue, command: Command) -> None:
         options = Options(command, self._account)
@@ -259,8 +227,9 @@ class Leaves:
     # Blocks that perhop has
 
     def _modern(self, queue: PortQueue, command: Command) -> None:
-        options = Options(command, self._account)
-        line = command.line
+        options, line = Options(command, self._account), command.line
+        if command.kind == "fq_pie":
+            options.say("W06", "fairness among its flows is not simulated; PIE in its place")
         keys: list[tuple[str, str, int]] = []
         limit = options.packets("limit")
         number = limit.number if limit else MODERN_LIMITS[command.kind]
@@ -277,8 +246,7 @@ class Leaves:
                 if gain:
                     keys.append((name, units.plain(gain / 16, 6), line))
             if options.flag("bytemode"):
-                text = f"{command.kind}: `bytemode`: large packets are dropped as often as small ones here"
-                self._account.find("W06", line, text)
+                options.say("W06", "`bytemode`: large packets are dropped as often as small ones here")
             options.flag("nobytemode")
         elif command.kind == "dualpi2":
             self._dualpi2(options, keys, line)
@@ -291,19 +259,18 @@ class Leaves:
         keys.append(("law", '"linux"', line))
         options.skip(*MODERN_UNUSED)
         options.close()
-        name = {"fq_pie": "pie"}.get(command.kind, command.kind.replace("_", "-"))
+        name = "pie" if command.kind == "fq_pie" else command.kind.replace("_", "-")
         role: Literal["aqm", "scheduler"] = "scheduler" if name in {"fq-codel", "dualpi2"} else "aqm"
         queue.block = Block(role, name, tuple(keys), line)
 
     def _flows(self, options: Options, keys: list[tuple[str, str, int]], line: int) -> None:
-        """The queues of fq_codel."""
         for name in ("quantum", "memory_limit"):
             size = options.size(name)
             if size is not None:
                 keys.append((name.replace("_", "-"), quoted(units.bytes_text(size.number)), line))
         for name, key in (("flows", "flows"), ("drop_batch", "batch")):
             value = options.number(name)
-            if value and value <= MOST_FLOWS:
+            if value and value <= linux.MOST_FLOWS:
                 keys.append((key, f"{value:.0f}", line))
 
     def _dualpi2(self, options: Options, keys: list[tuple[str, str, int]], line: int) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perhop.routers import units
+from perhop.routers import linux, units
+from perhop.routers.dialects.tc.commands import class_of
 from perhop.routers.dialects.tc.options import Options
-from perhop.routers.linux import hfsc
-from perhop.routers.linux import quantities as tc_units
 from perhop.routers.model import How, Quantity, Rate, RateUnit, TreeClass
 
 if TYPE_CHECKING:
@@ -22,21 +21,6 @@ DEEPEST = 8
 """Classes within classes; Linux refuses more."""
 CURVES = {"rt": ("rt",), "ls": ("ls",), "sc": ("rt", "ls"), "ul": ("ul",)}
 """The curves that each word of hfsc sets: `sc` is the real-time and the link-sharing one."""
-
-
-def major(handle: str) -> str:
-    """The major part of a handle: `1` of `1:` and `1:10`."""
-    return _part(handle.partition(":")[0])
-
-
-def class_of(handle: str) -> tuple[str, str]:
-    """The class that a handle names: two handles of one class give the same."""
-    return major(handle), _part(handle.partition(":")[2])
-
-
-def _part(text: str) -> str:
-    """A part of a handle, which is hexadecimal with and without `0x`."""
-    return text.lower().removeprefix("0x").lstrip("0") or "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +51,7 @@ class Tree:
             if class_of(command.parent) not in handles:
                 self.roots.append(self._within(command, 0))
         if any(command.kind == "hfsc" for command in classes):
-            hfsc.turns(self.roots)
+            linux.hfsc_turns(self.roots)
         self.leaves = [leaf for leaf in self.leaves if id(leaf) in self._reached]
         for command in classes:
             if id(command) not in self._reached:
@@ -115,7 +99,7 @@ class Tree:
         if depth < DEEPEST:
             made.classes = [self._within(c, depth + 1) for c in children if id(c) not in self._reached]
         if command.kind == "hfsc":
-            hfsc.turns(made.classes)
+            linux.hfsc_turns(made.classes)
         if made.classes:
             self._idle(made)
             self._exceeded(made)
@@ -151,7 +135,7 @@ class Tree:
         options.close()
         if rate is None:
             self._account.miss_part(line, f"htb class {command.handle} without a rate")
-            rate = ceil or Rate(hfsc.LEAST, line=line, text="no rate")
+            rate = ceil or Rate(linux.LEAST_RATE, line=line, text="no rate")
         ceil = ceil or rate
         if rate.unit is ceil.unit and rate.number > ceil.number:
             text = f"htb class {command.handle}: `{rate.text}` is above `{ceil.text}`, which is its rate here"
@@ -173,7 +157,6 @@ class Tree:
         )
 
     def _hfsc(self, command: Command) -> TreeClass:
-        """A class of hfsc as one of htb: what it is sure of, and at most."""
         curves = self._curves(command)
         sure, share, most = (curves.get(key) for key in ("rt", "ls", "ul"))
         text = f"hfsc class {command.handle}: as a class of htb, with the rates of its curves"
@@ -183,7 +166,7 @@ class Tree:
         if sure is None and share is None:
             self._account.miss_part(command.line, f"hfsc class {command.handle} without a curve")
         rates = [None if curve is None else curve.rate for curve in (sure, share, most)]
-        return hfsc.of_curves(command.handle, command.line, rates, self._account)
+        return linux.hfsc_class(command.handle, command.line, rates, self._account)
 
     def _curves(self, command: Command) -> dict[str, ServiceCurve]:
         """The curves of a class of hfsc (iproute2, tc/q_hfsc.c)."""
@@ -197,7 +180,7 @@ class Tree:
                 key, value = words[0], words[1]
                 said += [key, value]
                 if key in {"m2", "rate"}:
-                    rate = tc_units.rate(value)
+                    rate = linux.rate(value)
                 words = words[2:]
             text = " ".join(said)
             if not rate:
@@ -211,7 +194,6 @@ class Tree:
         return result
 
     def _cbq(self, command: Command) -> TreeClass:
-        """A class of cbq as one of htb."""
         options = Options(command, self._account)
         rate, prio, line = options.rate("rate"), options.number("prio"), command.line
         bounded = options.flag("bounded")
@@ -219,7 +201,7 @@ class Tree:
         options.close()
         if rate is None:
             self._account.miss_part(line, f"cbq class {command.handle} without a rate")
-            rate = Rate(hfsc.LEAST, line=line, text="no rate")
+            rate = Rate(linux.LEAST_RATE, line=line, text="no rate")
         free = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, "not bounded: the link's rate")
         place = None if prio is None else (min(max(int(prio) - 1, 0), PRIOS - 1), line)
         return TreeClass(command.handle, line, rate, rate if bounded else free, prio=place)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from perhop.routers import units
+from perhop.routers import linux, outgoing, units
 from perhop.routers.curves import COLORS
-from perhop.routers.dialects.tc.ranges import RANGES
-from perhop.routers.linux import quantities as tc_units
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.outgoing import MeterOut, codepoints, depth, lost, nanoseconds, rate, size, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from perhop.routers.outgoing import Depth, Outgoing, QueueOut, Remarks
+    from perhop.routers.outgoing import Depth, Outgoing, QueueOut, Remarks, Table
 
+FIELD = 2**32 - 1
+"""The largest value of a field of 32 bits (Linux, `include/uapi/linux/pkt_sched.h`, `net/sched/sch_*.c`)."""
+RANGES = {"size": outgoing.Range(1, FIELD), "quantum": outgoing.Range(1, FIELD)}
+"""Ranges by parameter. Rates have 64 bits, which no scenario exceeds."""
 HANDLE = "1:"
 """The handle of the qdisc that has the classes."""
 SHAPER = "f000:"
@@ -33,9 +34,8 @@ ECN = {
     False: "", True: " ecn harddrop", "mark-above-max": " ecn", "mark-only": " ecn nodrop",
     "mark-only-below-max": " ecn harddrop nodrop",
 }  # fmt: skip
-NEUTRAL: dict[str, Any] = {"gentle": False, "spare-short-queue": False, "drop-at": "tail"}
 PLAIN = frozenset({"aqm", "scheduler", "limit", "law"})
-LINUX: dict[str, Any] = {
+LINUX: Table = {
     "mtu": "1.5kB", "hash": "stochastic", "batch": 64, "backlog": "port", "mark-below": 0.1, "k": 2.0,
     "order": "weighted-round-robin", "overload": "drop", "range": "400us", "rtt-max": "100ms",
     "shift": "50ms",
@@ -99,16 +99,16 @@ class _Writer:
         """A policer for each meter; filters of all its codepoints share it by its index."""
         link = self._link
         meters = [queue.meter for queue in link.queues if queue.meter is not None] + link.meters
-        taken = codepoints(meters)
+        taken = outgoing.codepoints(meters)
         for queue in link.queues:
             if queue.strict and queue.policed_always and not queue.codepoints & taken:
-                meters.insert(0, MeterOut.of_strict(queue))
+                meters.insert(0, outgoing.MeterOut.of_strict(queue))
                 text = "import reads the policer as a meter of the link"
                 self._remarks.differs(f"{queue.place}.rate", text)
         passed = frozenset[int]()
         for index, meter in enumerate(meters, 1):
             action = self._policer(meter, index)
-            others = codepoints(one for one in meters if one is not meter)
+            others = outgoing.codepoints(one for one in meters if one is not meter)
             if action is None:
                 passed |= meter.codepoints
                 continue
@@ -119,14 +119,11 @@ class _Writer:
         if self._police_others:
             self._police |= dict.fromkeys(sorted(passed), PASS)
 
-    def _policer(self, meter: MeterOut, index: int) -> str | None:
-        """The action of a policer."""
+    def _policer(self, meter: outgoing.MeterOut, index: int) -> str | None:
         place = f"{meter.place}.profile"
         if meter.marker != "token-bucket" or meter.out == "mark":
-            text = (
-                "tc polices by one token bucket and drops what exceeds: it cannot mark, or have two buckets"
-            )
-            self._remarks.left_out(place, text)
+            text = "tc polices by one token bucket and drops what exceeds: it cannot mark"
+            self._remarks.left_out(place, f"{text}, or have two buckets")
             return None
         bps = self._rate(place, "rate", meter.rate)
         burst = self._bytes(place, "burst", meter.burst)
@@ -192,7 +189,6 @@ class _Writer:
         return self._remarks.bytes(place, key, value, RANGES["size"])
 
     def _depth(self, place: str, key: str, value: Depth, packet: float) -> int:
-        """The bytes of a limit or a threshold."""
         if not value.packets:
             return self._bytes(place, key, value.number)
         text = f"{key} {units.packets_text(value.number)}: bytes there, of packets of {packet:g} B"
@@ -204,9 +200,8 @@ class _Writer:
     def _htb(self, parent: str) -> None:
         link = self._link
         names = [table["name"] for table in _classes(link.scheduler["classes"])]
-        kept = len(set(names)) == len(names) and all(
-            re.fullmatch(r"1:(?!0+$)[0-9a-f]{1,4}", n) for n in names
-        )
+        handles = all(re.fullmatch(r"1:(?!0+$)[0-9a-f]{1,4}", name) for name in names)
+        kept = len(set(names)) == len(names) and handles
         minor = {name: name if kept else f"1:{number:x}" for number, name in enumerate(names, 1)}
         rest = next((queue.name for queue in link.queues if queue.rest), link.queues[-1].name)
         words = f"default {minor[rest].removeprefix('1:')}"
@@ -222,18 +217,15 @@ class _Writer:
             if name != rest:
                 self._filters(queue.codepoints, minor[name])
 
-    def _tree(self, tables: list[dict[str, Any]], parent: str, path: str, minor: dict[str, str]) -> None:
+    def _tree(self, tables: list[Table], parent: str, path: str, minor: dict[str, str]) -> None:
         for number, table in enumerate(tables):
             place = f"{path}[{number}]"
             words = [f"parent {parent} classid {minor[table['name']]} htb"]
-            words += [
-                f"{key} {self._rate(place, key, rate(table[key]))}"
-                for key in ("rate", "ceil")
-                if key in table
-            ]
-            for key in ("burst", "cburst", "quantum"):
-                if key in table:
-                    words.append(f"{key} {self._bytes(place, key, size(table[key]))}")
+            for key in ("rate", "ceil", "burst", "cburst", "quantum"):
+                if key in ("rate", "ceil") and key in table:
+                    words.append(f"{key} {self._rate(place, key, outgoing.rate(table[key]))}")
+                elif key in table:
+                    words.append(f"{key} {self._bytes(place, key, outgoing.size(table[key]))}")
             inner = table.get("classes") or []
             if "prio" in table and not inner:
                 words.append(f"prio {table['prio']}")
@@ -244,10 +236,8 @@ class _Writer:
         """Guaranteed rates beside weights: a tree of one level, whose classes borrow from each other."""
         link = self._link
         queues, place = link.queues, f"{link.place}.queue"
-        text = (
-            "rates beside weights are a tree (htb): a weight is a rate there, its share of what rates leave"
-        )
-        self._remarks.differs(place, text)
+        text = "rates beside weights are a tree (htb): a weight is a rate there"
+        self._remarks.differs(place, f"{text}, its share of what rates leave")
         total = link.rate if link.shaper is None else link.shaper[0]
         left = max(total - sum(queue.rate or 0.0 for queue in queues), 8.0)
         weights = sum(queue.weight or 1.0 for queue in queues if queue.rate is None)
@@ -302,9 +292,8 @@ class _Writer:
         for number, queue in enumerate(queues[:-1], 1):
             self._filters(queue.codepoints, f"1:{number:x}")
         self._order += 1
-        self._add(
-            "filter", f"parent {HANDLE} protocol all prio {self._order} matchall flowid 1:{len(queues):x}"
-        )
+        words = f"protocol all prio {self._order} matchall flowid 1:{len(queues):x}"
+        self._add("filter", f"parent {HANDLE} {words}")
 
     def _quanta(self, queues: list[QueueOut]) -> list[int]:
         """Quanta in the ratio of weights or of guaranteed rates; the least one is a frame."""
@@ -345,7 +334,7 @@ class _Writer:
     def _leaf(self, queue: QueueOut, parent: str, handle: str) -> None:
         rule, place = queue.rule, queue.rule_place
         kind = rule.get("aqm") or rule.get("scheduler")
-        limit = None if "limit" not in rule else depth(rule["limit"])
+        limit = None if "limit" not in rule else outgoing.depth(rule["limit"])
         head = f"{parent} handle {handle}"
         if kind == "drop-tail":
             if limit is not None:
@@ -369,13 +358,11 @@ class _Writer:
         else:
             self._remarks.left_out(place, f"tc cannot express {kind} as it is here")
 
-    def _block(self, rule: dict[str, Any], place: str, kind: str, limit: Depth | None, head: str) -> None:
-        """A block that Linux has."""
+    def _block(self, rule: Table, place: str, kind: str, limit: Depth | None, head: str) -> None:
         words = [kind.replace("-", "_")]
         if limit is None:
             if rule.get("law") != "linux":
-                text = f"not given: {words[0]} has its own default"
-                self._remarks.differs(f"{place}.limit", text)
+                self._remarks.differs(f"{place}.limit", f"not given: {words[0]} has its own default")
         else:
             if not limit.packets:
                 self._remarks.left_out(f"{place}.limit", f"{words[0]} has its limit in packets")
@@ -387,7 +374,7 @@ class _Writer:
             if key in known:
                 shown = _microseconds(value) if key in TIMES else value
                 if key in {"quantum", "memory-limit"}:
-                    shown = self._bytes(place, key, size(value))
+                    shown = self._bytes(place, key, outgoing.size(value))
                 words.append(f"{known[key]} {shown}")
         ecn = rule.get("ecn", False)
         if kind == "fq-codel":
@@ -401,26 +388,16 @@ class _Writer:
             self._remarks.differs(f"{place}.law", f'Linux has its own {kind}: import reads `law = "linux"`')
         self._add("qdisc", f"{head} {' '.join(words)}")
 
-    def _same(self, place: str, rule: dict[str, Any]) -> None:
-        """Remark what Linux's RED does in its own way."""
-        for key, neutral in NEUTRAL.items():
-            if rule.get(key, neutral) != neutral:
-                self._remarks.left_out(f"{place}.{key}", f"tc has no `{key}`")
-        if rule.get("wait", True):
-            text = "Linux lets 1 to 1/p packets pass between drops; import reads `wait = false`"
-            self._remarks.differs(f"{place}.wait", text)
-        if rule.get("scale-by-size", True):
-            text = "Linux drops packets of all sizes with the same probability; import reads `false`"
-            self._remarks.differs(f"{place}.scale-by-size", text)
-
-    def _ramp(self, place: str, rule: dict[str, Any], text: str, limit: Depth | None, queue: QueueOut) -> str:
+    def _ramp(self, place: str, rule: Table, text: str, limit: Depth | None, queue: QueueOut) -> str:
         """The parameters of red, or of a virtual queue of gred."""
-        self._same(place, rule)
+        spaced = "Linux lets 1 to 1/p packets pass between drops"
+        outgoing.red_keys({**rule, "adaptive": False}, place, self._remarks, "tc", spaced)
+        outgoing.by_size(rule, place, self._remarks, "Linux")
         if text.startswith(("interpolate", "segmented")):
             self._remarks.left_out(place, "tc has one segment, from min to max, and cannot express more")
             return ""
-        curve = thresholds(text)
-        packet = max(1, math.floor(size(rule.get("mean-packet", "1kB")) + 0.5))
+        curve = outgoing.thresholds(text)
+        packet = max(1, math.floor(outgoing.size(rule.get("mean-packet", "1kB")) + 0.5))
         low = self._depth(place, "min", curve.low, packet)
         high = self._depth(place, "max", curve.high, packet)
         whole = self._depth(place, "limit", limit, packet) if limit is not None else 2 * high
@@ -430,10 +407,8 @@ class _Writer:
         least, most = EXPONENTS
         wanted = min(max(math.floor(-math.log2(weight) + 0.5), least), most)
         order = sorted(range(least, most + 1), key=lambda n: abs(n - wanted))
-        exponent, burst = next(
-            ((n, found[0]) for n in order if (found := tc_units.bursts(low, packet, n, 65536)) is not None),
-            (wanted, 0),
-        )
+        bursts = ((n, linux.bursts(low, packet, n, 65536)) for n in order)
+        exponent, burst = next(((n, found[0]) for n, found in bursts if found is not None), (wanted, 0))
         if burst == 0:
             text = f"min of {low} B is too many packets of {packet} B for an average of tc"
             self._remarks.left_out(place, text)
@@ -444,9 +419,7 @@ class _Writer:
         words = f"limit {whole} min {low} max {high} avpkt {packet} burst {burst}"
         return f"{words} probability {units.plain(curve.most, 9)} bandwidth {bandwidth}"
 
-    def _rio(
-        self, queue: QueueOut, rule: dict[str, Any], limit: Depth | None, head: str, parent: str
-    ) -> None:
+    def _rio(self, queue: QueueOut, rule: Table, limit: Depth | None, head: str, parent: str) -> None:
         """RIO: a virtual queue of IN packets and one of OUT packets."""
         place = queue.rule_place
         coupled = rule.get("coupling", "coupled") == "coupled"
@@ -481,25 +454,22 @@ class _Writer:
         change = f"{parent} handle {head.rpartition(' ')[2]} gred"
         return f"{head} gred setup vqs {vqs}", change
 
-    def _gred_ecn(self, rule: dict[str, Any], place: str) -> str:
+    def _gred_ecn(self, rule: Table, place: str) -> str:
         modes = ECN[rule.get("ecn", False)]
         if "nodrop" in modes:
             self._remarks.left_out(f"{place}.ecn", f"gred cannot express {rule['ecn']}")
             return ""
         return modes
 
-    def _gred(
-        self, queue: QueueOut, rule: dict[str, Any], limit: Depth | None, head: str, parent: str
-    ) -> None:
+    def _gred(self, queue: QueueOut, rule: Table, limit: Depth | None, head: str, parent: str) -> None:
         """WRED: virtual queues with one priority have one average."""
         place = queue.rule_place
-        lost(queue, self._remarks)
+        outgoing.lost(queue, self._remarks)
         acting = {code: queue.curve(code, queue.color(code)) for code in sorted(queue.codepoints)}
         bare = [code for code, key in acting.items() if key is None]
         if bare:
-            names = ", ".join(map(str, units.shown_codepoints(bare[:3])))
-            text = f"no curve for {names}: every virtual queue of gred has one"
-            self._remarks.left_out(place, text)
+            names = units.listed(bare[:3])
+            self._remarks.left_out(place, f"no curve for {names}: every virtual queue of gred has one")
         keys = [key for key in dict.fromkeys(acting.values()) if key is not None]
         keys.sort(key=lambda key: (not key.isdecimal(), COLORS.index(key) if key in COLORS else int(key)))
         written = {key: words for key in keys if (words := self._virtual_queue(queue, key, limit))}
@@ -538,17 +508,17 @@ class _Writer:
         if "limit" in profile and profile["limit"] != rule.get("limit"):
             text = "a virtual queue counts its own packets against its limit; here it is of the whole queue"
             self._remarks.differs(f"{where}.limit", text)
-            limit = depth(profile["limit"])
+            limit = outgoing.depth(profile["limit"])
         if profile.get("ecn", rule.get("ecn", False)) != rule.get("ecn", False):
             self._remarks.left_out(f"{where}.ecn", "ECN is written for all virtual queues, or for none")
         return self._ramp(f"{where}.curve", rule, profile["curve"], limit, queue)
 
 
-def _classes(tables: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+def _classes(tables: list[Table]) -> Iterable[Table]:
     for table in tables:
         yield table
         yield from _classes(table.get("classes") or [])
 
 
 def _microseconds(text: str) -> str:
-    return f"{max(1, math.floor(nanoseconds(text) / 1000 + 0.5))}us"
+    return f"{max(1, math.floor(outgoing.nanoseconds(text) / 1000 + 0.5))}us"

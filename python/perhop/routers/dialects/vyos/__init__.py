@@ -18,4 +18,4 @@ def score(source: Source) -> float:
     return 9.0 * (found > 0) + 9.0 * (block > 0)
 
 
-DIALECT = Dialect("vyos", "VyOS", score=score, read=read)
+DIALECTS = (Dialect("vyos", "VyOS", score=score, read=read),)

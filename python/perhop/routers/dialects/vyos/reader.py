@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perhop.routers import units
-from perhop.routers.dialects.vyos.policies import CURVES, IGNORED, Class, Policies, Policy
-from perhop.routers.dialects.vyos.queues import THRESHOLDS, Leaves
-from perhop.routers.dialects.vyos.values import TIMES, Values
-from perhop.routers.linux import hfsc
-from perhop.routers.model import (
-    How,
-    Match,
-    Port,
-    PortMeter,
-    PortQueue,
-    Quantity,
-    Rate,
-    RateUnit,
-    TreeClass,
-    Unit,
-)
+from perhop.routers import linux, model, units
+from perhop.routers.dialects.vyos.policies import CURVES, IGNORED, TIMES, Class, Policies, Policy
+from perhop.routers.model import How, Match, Port, PortQueue, Quantity, Rate, RateUnit, TreeClass, Unit
+from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
     from perhop.routers.model import Action
     from perhop.routers.source import Account, Source
 
+AVERAGE_PACKET = 1024
+MAX_THRESHOLD = 18
+MARK_PROBABILITY = 10
+THRESHOLDS = {"average-packet", "maximum-threshold", "minimum-threshold", "queue-limit", "mark-probability"}
 LATENCY_S = 0.05
 QUANTUM = 1514
 """Bytes of a class's turn: VyOS gives htb the value of `codel-quantum`."""
 MOST_PRIO = 7
-LEAST = 1000.0
-"""Bit/s of a class without the bandwidth that it needs."""
 EMULATED = {
     "delay": "network-delay", "loss": "packet-loss", "corruption": "packet-corruption",
     "reordering": "packet-reordering", "duplicate": "packet-duplicate",
@@ -42,29 +32,156 @@ SHAPERS = {"shaper", "shaper-hfsc"}
 KNOWN = {"bandwidth", "ceiling", "burst", "priority", "codel-quantum", "queue-type", "queue-limit",
          "quantum", "latency", "target", "interval", "flows", "rtt", "exceed", "not-exceed", *EMULATED,
          *EMULATED.values(), *THRESHOLDS}  # fmt: skip
-"""Leaves that some policy or class has."""
+"""_Leaves that some policy or class has."""
 ACTIONS = {"exceed": "drop", "not-exceed": "ok"}
 """The actions of a limiter, and their defaults."""
 DROPS = {"drop", "shot"}
 
 
-class Ports:
-    """Makes the ports of policies."""
+class _Leaves:
+    def __init__(self, account: Account) -> None:
+        self._account = account
 
+    def fill(
+        self, queue: PortQueue, entry: Class, policy: Policy | None, kind: str, *, bands: bool = False
+    ) -> None:
+        """The queue of a class or of a policy; `bands`: a scheduler within the class is simulated."""
+        line = entry.get("queue-type", queue.line)[1]
+        match kind:
+            case "fq-codel":
+                self._fq_codel(queue, entry, line)
+            case "cake":
+                self._cake(queue, entry)
+            case "random-detect" if policy is not None:
+                self._random_detect(queue, policy)
+            case "random-detect":
+                self._red(queue, entry)
+            case "priority" if bands:
+                self._bands(queue, entry, line)
+            case _:
+                self._fifo(queue, entry, kind, line)
+
+    def _fq_codel(self, queue: PortQueue, entry: Class, line: int) -> None:
+        limit = entry.packets("queue-limit", 10240, queue.name)
+        keys = [("limit", quoted(f"{limit.number:.0f}p"), limit.line or line)]
+        for key in ("target", "interval"):
+            value, place = entry.get(key)
+            time = linux.time(value) if re.search("[a-z]", value) else (units.number(value) or 0) / 1000
+            if value and time:
+                keys.append((key, quoted(f"{units.plain(time * 1000, 6)}ms"), place))
+            elif value:
+                entry.bad(key, value, place)
+        quantum, place = entry.get("codel-quantum")
+        if units.whole(quantum):
+            keys.append(("quantum", quoted(f"{quantum}B"), place))
+        flows, place = entry.get("flows")
+        if 1 <= (units.whole(flows) or 0) <= linux.MOST_FLOWS:
+            keys.append(("flows", flows, place))
+        elif flows:
+            entry.bad("flows", flows, place)
+        keys.append(("ecn", "false", line))  # VyOS gives `noecn`
+        queue.block = model.Block("scheduler", "fq-codel", (*keys, ("law", '"linux"', line)), line)
+
+    def _fifo(self, queue: PortQueue, entry: Class, kind: str, line: int) -> None:
+        if kind not in {"fair-queue", "priority", "drop-tail", "rate-control"}:
+            self._account.miss_part(line, f"not understood: `queue-type {kind}`")
+        if kind in {"fair-queue", "priority"}:
+            text = f"class {queue.name}: {kind} within it is not simulated; a FIFO in its place"
+            self._account.find("W06", line, text)
+        most = 127 if kind == "fair-queue" else 1000
+        queue.limit = entry.packets("queue-limit", most, queue.name)
+
+    def _cake(self, queue: PortQueue, entry: Class) -> None:
+        """The policy `cake` (python/vyos/qos/cake.py)."""
+        value, line = entry.get("rtt", entry.line)
+        rtt = units.number(value) if value else linux.CAKE_RTT * 1000
+        if not rtt:
+            entry.bad("rtt", value, line)
+        self._account.find("W06", entry.line, f"class {queue.name}: cake: {linux.CAKE_LOST}")
+        rtt, bandwidth = rtt or linux.CAKE_RTT * 1000, entry.rate("bandwidth")
+        queue.block = linux.cake(rtt / 1000, bandwidth, line, entry.line)
+
+    def _bands(self, queue: PortQueue, entry: Class, line: int) -> None:
+        """A class with `queue-type priority`: three bands by the TOS field, each with the limit."""
+        limit = entry.packets("queue-limit", 1000, queue.name)
+        for band in range(3):
+            inner = PortQueue(f"{queue.name}.{band + 1}", line, limit=limit, level=band, level_line=line)
+            codes = {code for code in model.ALL_CODEPOINTS if linux.band(code, linux.PRIOMAP, 3) == band}
+            inner.match = Match(frozenset(codes), (), line)
+            queue.within.append(inner)
+
+    def _random_detect(self, queue: PortQueue, policy: Policy) -> None:
+        """A policy: gred with a virtual queue for each precedence, as intended, with one average."""
+        text = (
+            "VyOS chooses gred's virtual queue by tcindex, which is gone from the kernel: there all packets "
+            "get the curve of precedence 0; here precedences have their own, as intended"
+        )
+        self._account.find("W17", policy.line, text)
+        limits = []
+        for p in range(8):
+            entry = policy.classes.get(str(p)) or Class(str(p), policy.line, self._account)
+            curve, limit = self._precedence(queue, entry, p)
+            limits.append(limit)
+            if curve is not None:
+                own = Quantity(limit, Unit.BYTES, entry.line, curve.how, text="queue-limit")
+                selector = model.Selector(f"precedence {p}", units.of_precedence(p))
+                queue.curves.append(model.Drop(selector, curve, own))
+        most = max(limits)
+        queue.limit = Quantity(most, Unit.BYTES, policy.line, How.DEFAULT, text="the largest queue-limit")
+        for at, drop in enumerate(queue.curves):
+            if drop.limit is not None and drop.limit.number >= most:
+                queue.curves[at] = replace(drop, limit=None)
+
+    def _red(self, queue: PortQueue, entry: Class) -> None:
+        """A class with `queue-type random-detect`: red with the values of precedence 0."""
+        text = f"class {queue.name}: red without `bandwidth`: idle time is at 10 Mbit/s"
+        self._account.find("W02", entry.line, text)
+        curve, limit = self._precedence(queue, entry, 0)
+        queue.limit = Quantity(limit, Unit.BYTES, entry.line, How.DEFAULT, text="4 max")
+        if curve is not None:
+            queue.curves = [model.Drop(model.Selector("all"), curve)]
+
+    def _precedence(self, queue: PortQueue, entry: Class, p: int) -> tuple[model.Curve | None, float]:
+        """The curve of a precedence and the limit of its virtual queue, in bytes."""
+        found = {key: entry.get(key) for key in sorted(THRESHOLDS & set(entry.values))}
+        given = {key: units.whole(value) for key, (value, _) in found.items()}
+        for key, (value, line) in found.items():
+            if not given[key]:
+                entry.bad(key, value, line)
+        size = given.get("average-packet") or AVERAGE_PACKET
+        most = given.get("maximum-threshold") or MAX_THRESHOLD
+        least = given.get("minimum-threshold")
+        least = (9 + p) * most // MAX_THRESHOLD if least is None else least
+        limit = float((given.get("queue-limit") or 4 * most) * size)
+        chance = 1 / (given.get("mark-probability") or MARK_PROBABILITY)
+        if least > most:
+            text = f"precedence {p}: min {least} is above max {most}; left out"
+            self._account.find("W16", entry.line, text)
+            return None, limit
+        how = How.CONFIGURED if given else How.DEFAULT
+        said = f"packets of {size} bytes"
+        low = Quantity(least * size, Unit.BYTES, entry.line, how, text=said)
+        high = Quantity(most * size, Unit.BYTES, entry.line, how, text=said)
+        if p == 0:
+            exponent = linux.wlog(least * size, (2 * least + most) // 3, size)
+            if exponent is not None:
+                queue.average = model.Average(2.0**-exponent, entry.line, How.DEFAULT, f"Wlog {exponent}")
+            queue.mean_packet = Quantity(size, Unit.BYTES, entry.line, how, text=f"average-packet {size}")
+        return model.Curve.ramp(low, high, chance, entry.line, how), limit
+
+
+class _Ports:
     def __init__(self, found: Policies, account: Account) -> None:
-        """Findings go to the account."""
         self._found = found
         self._account = account
-        self._values = Values(account)
-        self._leaves = Leaves(self._values, account)
+        self._leaves = _Leaves(account)
 
     def ports(self) -> list[Port]:
         """A port for each interface with a policy; policies that are not attached are ports of their name."""
         ports: list[Port] = []
         for interface, direction, name, statement in self._found.attached:
-            policy = self._found.policies.get(name)
+            policy = self._account.defined(self._found.policies, name, statement.line, "policy")
             if policy is None:
-                self._account.find("W15", statement.line, f"policy {name} is not defined")
                 continue
             port = self._port(interface, policy, statement.line, incoming=direction == "ingress")
             port.lines.update(statement.lines)
@@ -84,12 +201,10 @@ class Ports:
         return port
 
     def _grouped(self, entry: Class, policy: Policy) -> None:
-        """Give a class the matches of the groups that it names."""
         groups, entry.groups = entry.groups, []
         for name, line in groups:
-            group = self._found.groups.get(name)
+            group = self._account.defined(self._found.groups, name, line, "traffic match group")
             if group is None:
-                self._account.find("W15", line, f"traffic match group {name} is not defined")
                 entry.matches[f"group {name}"] = [Match(None, ((line, f"match-group {name}"),), line)]
                 continue
             policy.lines |= group.lines
@@ -105,12 +220,12 @@ class Ports:
                 if meter is not None:
                     port.meters.append((self._matched(entry), f"{policy.name} {entry.name}", meter))
             return port
-        bandwidth = self._values.rate(policy.own, "bandwidth")
+        bandwidth = policy.own.rate("bandwidth")
         shaping = {*SHAPERS, "random-detect", "rate-control", "cake", "network-emulator"}
         if policy.kind in shaping and bandwidth is not None:
             port.shaper = bandwidth
         if policy.kind == "rate-control":
-            port.shaper_burst = self._values.burst(policy.own)
+            port.shaper_burst = policy.own.burst()
         if policy.kind in {*SHAPERS, "priority-queue", "round-robin"}:
             self._classes(port, policy)
         elif policy.kind == "network-emulator":
@@ -131,12 +246,12 @@ class Ports:
         if delay:
             port.delay = Quantity(delay, Unit.SECONDS, line, text=f"{name} {value}")
         elif value:
-            self._values.bad(name, value, line)
+            entry.bad(name, value, line)
         for key in ("loss", "corruption"):
             name, value, line = self._emulated(entry, key)
             percent = units.number(value.removesuffix("%")) if value else None
             if value and (percent is None or percent > 100):
-                self._values.bad(name, value, line)
+                entry.bad(name, value, line)
             elif percent is not None:
                 probability, _, said = port.loss or (0.0, 0, "")
                 probability = round(1 - (1 - probability) * (1 - percent / 100), 12)
@@ -149,7 +264,7 @@ class Ports:
             if value:
                 self._account.miss_part(line, f"`{name} {value}` is not simulated")
         queue = PortQueue("all", entry.line)
-        queue.limit = self._values.packets(entry, "queue-limit", 1000, "all")
+        queue.limit = entry.packets("queue-limit", 1000, "all")
         port.queues = [queue]
 
     def _emulated(self, entry: Class, key: str) -> tuple[str, str, int]:
@@ -159,7 +274,7 @@ class Ports:
 
     def _latency(self, queue: PortQueue, port: Port, entry: Class, bandwidth: Rate) -> None:
         """The limit of a token bucket: latency · rate + burst."""
-        time, line = self._values.time(entry, "latency")
+        time, line = entry.time("latency")
         if not time:
             time, how = LATENCY_S, How.DEFAULT
             self._account.find("W04", entry.line, f"{queue.name}: no latency; {LATENCY_S * 1000:g} ms")
@@ -189,11 +304,10 @@ class Ports:
                 value, place = entry.get("quantum", entry.line, "1514")
                 quantum = units.number(value) or 0.0
                 if not quantum:
-                    self._values.bad("quantum", value, place)
+                    entry.bad("quantum", value, place)
                     quantum = 1514.0
-                queue.share = Rate(
-                    max(1, round(quantum)), RateUnit.WEIGHT, place, text=f"quantum {quantum:g}"
-                )
+                text = f"quantum {quantum:g}"
+                queue.share = Rate(max(1, round(quantum)), RateUnit.WEIGHT, place, text=text)
             port.queues.append(queue)
         if policy.kind in SHAPERS:
             self._tree(port, policy, entries)
@@ -208,9 +322,9 @@ class Ports:
                 continue
             rate = self._share(entry, "bandwidth", whole)
             if rate is None:
-                text = f"class {entry.name}: no bandwidth, which VyOS demands; sure of {LEAST:g} bit/s here"
-                self._account.find("W04", entry.line, text)
-                rate = Rate(LEAST, RateUnit.BPS, 0, How.ASSUMED, "no bandwidth")
+                text = f"class {entry.name}: no bandwidth, which VyOS demands"
+                self._account.find("W04", entry.line, f"{text}; sure of {linux.LEAST_RATE:g} bit/s here")
+                rate = Rate(linux.LEAST_RATE, RateUnit.BPS, 0, How.ASSUMED, "no bandwidth")
             ceil = self._share(entry, "ceiling", whole)
             if ceil is None:
                 text = f"class {entry.name}: no ceiling: `{rate.text}` is htb's; it borrows nothing"
@@ -220,18 +334,15 @@ class Ports:
                 text = f"class {entry.name}: `{rate.text}` is above `{ceil.text}`, which is its rate here"
                 self._account.find("W16", rate.line, text)
                 rate = ceil
-            made = TreeClass(entry.name, entry.line, rate, ceil, self._values.burst(entry), queue=queue.name)
+            made = TreeClass(entry.name, entry.line, rate, ceil, entry.burst(), queue=queue.name)
             made.prio, made.quantum = self._prio(entry), self._quantum(entry)
             if rate.unit is RateUnit.BPS:
                 queue.guarantee = rate
             root.classes.append(made)
         if policy.kind == "shaper-hfsc":
-            hfsc.turns(root.classes)
-        total = sum(
-            made.curves.real_time if made.curves else made.rate.number
-            for made in root.classes
-            if made.rate.unit is whole.unit
-        )
+            linux.hfsc_turns(root.classes)
+        of_whole = [made for made in root.classes if made.rate.unit is whole.unit]
+        total = sum(made.curves.real_time if made.curves else made.rate.number for made in of_whole)
         if total > whole.number * (1 + 1e-9):
             shown = units.shown_rate(total) if whole.unit is RateUnit.BPS else f"{total:g} %"
             text = f"its classes are sure of {shown} together, above `{whole.text}`: Linux gives them that"
@@ -242,11 +353,11 @@ class Ports:
         """A class of hfsc (python/vyos/qos/trafficshaper.py)."""
         sure, share, most = (self._share(entry, f"{curve} m2", whole) for curve in CURVES)
         if sure is None and share is None:
-            text = f"class {entry.name}: neither realtime nor linkshare; sure of {LEAST:g} bit/s here"
-            self._account.find("W04", entry.line, text)
+            text = f"class {entry.name}: neither realtime nor linkshare"
+            self._account.find("W04", entry.line, f"{text}; sure of {linux.LEAST_RATE:g} bit/s here")
         if most is None and share is not None:
             most = replace(whole, line=0, how=How.DEFAULT, text="no upperlimit: that of the policy")
-        made = hfsc.of_curves(entry.name, entry.line, (sure, share, most), self._account)
+        made = linux.hfsc_class(entry.name, entry.line, (sure, share, most), self._account)
         if RateUnit.PERCENT in {rate.unit for rate in (sure, share) if rate is not None}:
             made.curves = None
         return made
@@ -256,7 +367,7 @@ class Ports:
         value, line = entry.get(key)
         if value == "auto":
             return replace(whole, line=line, text=f"{key} auto")
-        found = self._values.rate(entry, key)
+        found = entry.rate(key)
         if found is None or found.unit is not RateUnit.PERCENT:
             return found
         number = min(found.number, 100) * whole.number / 100
@@ -266,7 +377,7 @@ class Ports:
         value, line = entry.get("priority")
         found = units.whole(value) if value else None
         if value and found is None:
-            self._values.bad("priority", value, line)
+            entry.bad("priority", value, line)
         if found is not None and found > MOST_PRIO:
             text = f"`priority {value}` is above {MOST_PRIO}: the kernel takes {MOST_PRIO}"
             self._account.find("W16", line, text)
@@ -274,12 +385,10 @@ class Ports:
         return None if found is None else (found, line)
 
     def _quantum(self, entry: Class) -> Quantity:
-        """The turn of a class."""
-        given = self._values.amount(entry, "codel-quantum", Unit.BYTES)
+        given = entry.amount("codel-quantum", Unit.BYTES)
         return given or Quantity(QUANTUM, Unit.BYTES, 0, How.DEFAULT, text=f"codel-quantum {QUANTUM}")
 
     def _unused(self, policy: Policy) -> None:
-        """Report each leaf that nothing read."""
         for entry in (policy.own, *policy.classes.values()):
             for key, (value, line) in entry.values.items():
                 if key in entry.read or key in IGNORED:
@@ -287,22 +396,20 @@ class Ports:
                 if key in KNOWN:
                     self._account.find("W13", line, f"`{key} {value}` has no effect here")
                 else:
-                    self._values.bad(key, value, line)
+                    entry.bad(key, value, line)
             if entry.name == "default":
                 for line, text in self._matched(entry).unknown:
                     self._account.find("W13", line, f"`{text}` has no effect in the default class")
 
     def _matched(self, entry: Class) -> Match:
         if entry.matches:
-            return Match.either(
-                [Match.every(found, entry.line) for found in entry.matches.values()], entry.line
-            )
-        return Match(
-            None, () if entry.name == "default" else ((entry.line, f"class {entry.name}"),), entry.line
-        )
+            line = entry.line
+            return Match.either([Match.every(found, line) for found in entry.matches.values()], line)
+        unknown = () if entry.name == "default" else ((entry.line, f"class {entry.name}"),)
+        return Match(None, unknown, entry.line)
 
-    def _meter(self, entry: Class) -> PortMeter | None:
-        rate = self._values.rate(entry, "bandwidth")
+    def _meter(self, entry: Class) -> model.PortMeter | None:
+        rate = entry.rate("bandwidth")
         actions = {key: entry.get(key, entry.line, default) for key, default in ACTIONS.items()}
         if rate is None:
             return None
@@ -315,9 +422,9 @@ class Ports:
             text = f"`exceed {action}`: what exceeds is not dropped; here it becomes yellow"
             self._account.find("W10", line, text)
         exceed: Action = "drop" if action in DROPS else "mark"
-        return PortMeter("one-bucket", rate, self._values.burst(entry), entry.line, exceed=exceed)
+        return model.PortMeter("one-bucket", rate, entry.burst(), entry.line, exceed=exceed)
 
 
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of a configuration."""
-    return Ports(Policies(source, account), account).ports()
+    return _Ports(Policies(source, account), account).ports()

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from perhop.errors import PerhopError
 from perhop.routers import units
 from perhop.routers.curves import drop_precedence
+from perhop.routers.dialect import Dialect
 from perhop.routers.outgoing import depth, nanoseconds
 from perhop.routers.units import key, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perhop.routers.outgoing import Outgoing, Remarks
+    from perhop.routers.outgoing import Outgoing, Remarks, Table
 
 PLACEHOLDERS = ("INSIDE", "OUTSIDE")
 """Names without --devices. No interface has them, so a router that is started with them says so."""
@@ -29,6 +30,7 @@ NOT_THERE = {
 }
 PATHS = ("path", "traffic-class")
 """Keys of a match that only packets on label-switched paths agree with."""
+NO_PATHS = "perhop-router has no label-switched paths; match by `dscp` or `precedence`"
 MEDIUM = ("rate-trace", "changes", "outages", "loss", "burst-loss", "jitter")
 """Keys of a link that are about the wire, not about the queue before it."""
 INLINE = frozenset({"match", "not", "profile"})
@@ -56,9 +58,8 @@ def checked_devices(text: str) -> tuple[str, str]:
     """
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2:
-        raise PerhopError(
-            f"--devices takes two interfaces, inside and outside, such as eth1,eth0, not `{text}`"
-        )
+        said = "two interfaces, inside and outside, such as eth1,eth0"
+        raise PerhopError(f"--devices takes {said}, not `{text}`")
     for name in names:
         good = name.isprintable() and not any(c.isspace() or c in '/:%"\\' for c in name)
         if not good or not 1 <= len(name) <= LONGEST_NAME:
@@ -73,16 +74,15 @@ class _Writer:
     def __init__(self, link: Outgoing, remarks: Remarks) -> None:
         self._link = link
         self._remarks = remarks
-        self._table: dict[str, Any] = link.scenario["links"][link.name]
+        self._table: Table = link.scenario["links"][link.name]
         self._devices = None if link.devices is None else checked_devices(link.devices)
         self._needed = SPARE
 
     def lines(self) -> list[str]:
         link, table = self._link, self._table
         if link.shape:
-            self._remarks.differs(
-                f"{link.place}.rate", "--shape has no effect: the router sends at this rate anyway"
-            )
+            text = "--shape has no effect: the router sends at this rate anyway"
+            self._remarks.differs(f"{link.place}.rate", text)
         upstream = self._direction("upstream", table, link.place, table["rate"])
         reverse = table.get("reverse") or {}
         rate = reverse.get("rate") or table["rate"]
@@ -102,34 +102,27 @@ class _Writer:
             inside, outside = PLACEHOLDERS
             self._remarks.differs(self._link.place, f"between {inside} and {outside}: {text}")
         names = zip(("inside", "outside"), self._devices or PLACEHOLDERS, strict=True)
-        return [
-            line
-            for side, name in names
-            for line in ("", f"[{side}]", f"device = {quoted(name)}", 'kind = "packet"')
-        ]
+        tables = [("", f"[{side}]", f"device = {quoted(name)}", 'kind = "packet"') for side, name in names]
+        return [line for table in tables for line in table]
 
-    def _direction(self, name: str, table: dict[str, Any], place: str, rate: str) -> list[str]:
+    def _direction(self, name: str, table: Table, place: str, rate: str) -> list[str]:
         """A direction with a queue; nothing for one without."""
         queue = table.get("queue")
         meters = table.get("meters") or []
         if queue is None:
             if meters:
-                self._remarks.left_out(
-                    f"{place}.meters", "the router has meters only before a queue, and there is none"
-                )
+                text = "the router has meters only before a queue, and there is none"
+                self._remarks.left_out(f"{place}.meters", text)
             return []
         self._check(queue, f"{place}.queue")
         self._medium(table, place)
         self._needed += math.ceil(_most(queue))
-        kept = [
-            (number, meter)
-            for number, meter in enumerate(meters)
-            if self._can(meter, f"{place}.meters[{number}]")
-        ]
-        whole = {"rate": rate, "queue": queue, "meters": [meter for _, meter in kept]}
+        places = [f"{place}.meters[{number}]" for number in range(len(meters))]
+        kept = [meter for meter, where in zip(meters, places, strict=True) if self._can(meter, where)]
+        whole = {"rate": rate, "queue": queue, "meters": kept}
         return _toml([name], whole)
 
-    def _medium(self, table: dict[str, Any], place: str) -> None:
+    def _medium(self, table: Table, place: str) -> None:
         given = table.get("delay", "0ms")
         if nanoseconds(given) > 0:
             text = f"{given} not added: the wire has a delay of its own (the key `delay` would add to it)"
@@ -138,40 +131,24 @@ class _Writer:
             if table.get(one):
                 self._remarks.differs(f"{place}.{one}", "not written: the wire does this, not the router")
 
-    def _check(self, queue: dict[str, Any], place: str) -> None:
+    def _check(self, queue: Table, place: str) -> None:
         """Whether the router has all of a queue: without it there is nothing to write."""
-        origin = self._link.origin
-        for where, table in _tables(queue, place):
-            name = next((table[tag] for tag in ("aqm", "scheduler") if table.get(tag) in NOT_THERE), None)
-            if name is not None:
-                raise PerhopError(f"{origin}: {where}: perhop-router does not have {NOT_THERE[name]}")
-            if where.endswith((".match", ".not")):
-                for one in (one for one in PATHS if one in table):
-                    text = "perhop-router has no label-switched paths; match by `dscp` or `precedence`"
-                    raise PerhopError(f"{origin}: {where}.{one}: {text}")
+        for where, said in _lacking(queue, place):
+            raise PerhopError(f"{self._link.origin}: {where}: {said}")
 
-    def _can(self, meter: dict[str, Any], place: str) -> bool:
-        """Whether the router has a meter; else it is left out."""
-        marker = meter["profile"]["marker"]
-        said = None
-        if marker in NOT_THERE:
-            said = f"perhop-router does not have {NOT_THERE[marker]}"
-        for where, table in _tables(meter, place):
-            if where.endswith((".match", ".not")) and any(one in table for one in PATHS):
-                said = "perhop-router has no label-switched paths; match by `dscp` or `precedence`"
-        if said is not None:
+    def _can(self, meter: Table, place: str) -> bool:
+        lacking = sorted((said for _, said in _lacking(meter, place)), key=lambda said: said != NO_PATHS)
+        for said in lacking[:1]:
             self._remarks.left_out(place, said)
-        return said is None
+        return not lacking
 
     def _buffers(self) -> list[str]:
         """Room for all packets that queues may hold."""
         if self._needed <= BUFFERS:
             return []
         if self._needed > MOST_BUFFERS:
-            text = (
-                f"it holds at most {MOST_BUFFERS} packets, which is less than the limits of its queues allow"
-            )
-            self._remarks.differs(f"{self._link.place}.queue", text)
+            text = f"it holds at most {MOST_BUFFERS} packets, which is less than the limits"
+            self._remarks.differs(f"{self._link.place}.queue", f"{text} of its queues allow")
         return [f"buffers = {min(self._needed, MOST_BUFFERS)}  # as many as the limits of the queues allow"]
 
     def _classes(self) -> list[str]:
@@ -193,12 +170,8 @@ class _Writer:
                 text = f"flows of codepoint {shown} have several colors; in the router it is {_trusted(code)}"
                 self._remarks.differs("flows", text)
             elif found != {_trusted(code)}:
-                table = {
-                    "name": f"codepoint-{shown}".lower(),
-                    "match": {"dscp": code},
-                    "color": found.pop(),
-                    "dscp": code,
-                }
+                name = f"codepoint-{shown}".lower()
+                table = {"name": name, "match": {"dscp": code}, "color": found.pop(), "dscp": code}
                 result += _toml(["classes"], table, array=True)
         return result
 
@@ -208,7 +181,17 @@ def _trusted(code: int) -> str:
     return drop_precedence(code) or "yellow"
 
 
-def _tables(value: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401 - of a scenario
+def _lacking(value: Table, place: str) -> Iterator[tuple[str, str]]:
+    """What the router does not have of a queue or a meter, each with its place."""
+    for where, table in _tables(value, place):
+        for tag in ("aqm", "scheduler", "marker"):
+            if table.get(tag) in NOT_THERE:
+                yield where, f"perhop-router does not have {NOT_THERE[table[tag]]}"
+        if where.endswith((".match", ".not")):
+            yield from ((f"{where}.{one}", NO_PATHS) for one in PATHS if one in table)
+
+
+def _tables(value: Any, place: str) -> Iterator[tuple[str, Table]]:  # noqa: ANN401 - of a scenario
     """A table and all tables in it, with their places."""
     if isinstance(value, dict):
         yield place, value
@@ -219,8 +202,7 @@ def _tables(value: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # 
             yield from _tables(inner, f"{place}[{number}]")
 
 
-def _most(queue: dict[str, Any]) -> float:
-    """The number of packets that a queue may hold."""
+def _most(queue: Table) -> float:
     if isinstance(queue.get("limit"), str):
         limit = depth(queue["limit"])
         return limit.number if limit.packets else limit.number / SMALLEST
@@ -229,7 +211,7 @@ def _most(queue: dict[str, Any]) -> float:
     return sum(_most(one) for one in inner)
 
 
-def _toml(path: list[str], table: dict[str, Any], *, array: bool = False) -> list[str]:
+def _toml(path: list[str], table: Table, *, array: bool = False) -> list[str]:
     """A table under this header, then the tables in it."""
     header = ".".join(key(part) for part in path)
     result = ["", f"[[{header}]]" if array else f"[{header}]"]
@@ -248,18 +230,14 @@ def _toml(path: list[str], table: dict[str, Any], *, array: bool = False) -> lis
 
 
 def _value(name: str, value: Any) -> str:  # noqa: ANN401 - of a scenario
-    """A value on one line."""
     match value:
         case bool():
             return str(value).lower()
         case str():
             return quoted(value)
         case dict():
-            return (
-                "{ "
-                + ", ".join(f"{key(k)} = {_value(k, v)}" for k, v in value.items() if v is not None)
-                + " }"
-            )
+            inner = ", ".join(f"{key(k)} = {_value(k, v)}" for k, v in value.items() if v is not None)
+            return f"{{ {inner} }}"
         case list():
             return "[" + ", ".join(_value(name, one) for one in value) + "]"
         case int() if name == "dscp":
@@ -267,3 +245,6 @@ def _value(name: str, value: Any) -> str:  # noqa: ANN401 - of a scenario
             return quoted(shown) if isinstance(shown, str) else str(shown)
         case _:
             return repr(value)
+
+
+DIALECTS = (Dialect("perhop-router", "perhop-router", write=lines, native=True),)

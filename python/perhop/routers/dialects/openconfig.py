@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perhop.routers import units
-from perhop.routers.model import (
-    ALL_CODEPOINTS,
-    Average,
-    Curve,
-    Drop,
-    Ecn,
-    How,
-    Match,
-    Port,
-    PortMeter,
-    PortQueue,
-    Quantity,
-    Rate,
-    RateUnit,
-    Selector,
-    Unit,
-)
+from perhop.routers import model, units
+from perhop.routers.dialect import Dialect
+from perhop.routers.model import Ecn, How, Match, Port, PortMeter, PortQueue, Quantity, Rate, RateUnit, Unit
 from perhop.routers.syntax import jsontree
-from perhop.routers.syntax.jsontree import Node
+from perhop.routers.syntax.jsontree import NOTHING, Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,19 +27,14 @@ KNOWN = {
 }  # fmt: skip
 
 
-class Reader:
-    """Reads the tree of a source."""
-
+class _Reader:
     def __init__(self, source: Source, account: Account) -> None:
-        """Findings go to the account."""
         self._account = account
-        self._root: Node | None = None
+        self._root = NOTHING
         self._attached: dict[str, list[Node]] = {}
         """Classifiers by name, and the attachments of each to interfaces."""
         for index, text in enumerate(source.texts):
             root = jsontree.read(text, source.first(index), account)
-            if root is None:
-                continue
             found = root.get("qos") or root.get("openconfig-qos") or root
             for key, member in root.pairs() if root is not found else ():
                 if member is not found:
@@ -64,11 +45,11 @@ class Reader:
     def read(self) -> list[Port]:
         """A port for each interface with queues, and one for what it polices as it arrives."""
         ports = []
-        for interface in self._list(self._root, "interfaces", "interface"):
-            for entry in self._list(interface, "input", "classifiers", "classifier"):
-                self._attached.setdefault(self._text(entry, "config", "name"), []).append(entry)
-        for interface in self._list(self._root, "interfaces", "interface"):
-            name = self._text(interface, "interface-id") or self._text(interface, "config", "interface-id")
+        for interface in self._root.objects("interfaces", "interface"):
+            for entry in interface.objects("input", "classifiers", "classifier"):
+                self._attached.setdefault(entry.get("config", "name").text, []).append(entry)
+        for interface in self._root.objects("interfaces", "interface"):
+            name = interface.get("interface-id").text or interface.get("config", "interface-id").text
             if not name:
                 continue
             found = [self._sent(interface, name), self._arriving(interface, name)]
@@ -78,7 +59,7 @@ class Reader:
 
     def _sent(self, interface: Node, name: str) -> Port | None:
         output = interface.get("output")
-        if output is None:
+        if not output:
             return None
         port = Port(name, interface.line, default_name="other")
         self._named_by(port, interface)
@@ -87,10 +68,9 @@ class Reader:
         return port if port.queues else None
 
     def _arriving(self, interface: Node, name: str) -> Port | None:
-        """Policers of packets that arrive: the schedulers of the policy at the input."""
         given = interface.get("input")
-        policy = self._text(given, "scheduler-policy", "config", "name")
-        if given is None or not policy:
+        policy = given.get("scheduler-policy", "config", "name").text
+        if not policy:
             return None
         port = Port(f"{name} ingress", given.line, "input")
         self._named_by(port, interface)
@@ -98,10 +78,8 @@ class Reader:
         queues, shared = self._scheduler(port, policy, given.line, every=True)
         for queue in [*queues.values(), *shared]:
             if queue.ceiling is not None:
-                text = (
-                    f"{queue.name}: `{queue.ceiling.text}`: a shaper of packets that arrive is not simulated"
-                )
-                self._account.find("W06", queue.ceiling.line, text)
+                text = f"{queue.name}: `{queue.ceiling.text}`: a shaper of packets that arrive"
+                self._account.find("W06", queue.ceiling.line, f"{text} is not simulated")
             named = [one.name for one in queue.within or [queue] if one.name]
             match = Match(None, (), queue.line)
             if named:
@@ -111,15 +89,13 @@ class Reader:
         return port if port.meters else None
 
     def _named_by(self, port: Port, interface: Node) -> None:
-        """The lines that say which interface it is."""
         for key in ("interface-id", "config", "interface-ref"):
-            if interface.get(key) is not None:
-                self._take(port, interface, key)
+            self._take(port, interface, key)
 
     def _take(self, port: Port, node: Node, key: str) -> None:
         """Lines of which every word is read."""
         found = node.get(key)
-        if found is not None:
+        if found:
             port.lines.update(found.lines())
             port.lines.update(line for name, line in node.keys.items() if name.rpartition(":")[2] == key)
 
@@ -136,13 +112,13 @@ class Reader:
 
     def _declared(self, ports: list[Port]) -> None:
         """The declarations of queues, which have a name only, for the ports that have these."""
-        for entry in self._list(self._root, "queues", "queue"):
-            name = self._text(entry, "name") or self._text(entry, "config", "name")
+        for entry in self._root.objects("queues", "queue"):
+            name = _name(entry)
             self._account.understand(*entry.lines())
             for port in ports:
                 if any(queue.name == name for queue in port.queues):
                     port.lines.update(entry.lines())
-            for key, member in (entry.get("config") or Node(0)).pairs():
+            for key, member in entry.get("config").pairs():
                 if key not in {"name", "queue-id"}:
                     text = f"queue {name}: `{key} {member.text}` has no effect here"
                     self._account.find("W13", member.line, text)
@@ -151,8 +127,8 @@ class Reader:
 
     def _classifiers(self, port: Port) -> Iterator[Node]:
         """The classifiers of arriving packets: those attached to an interface, or all if none is."""
-        for classifier in self._list(self._root, "classifiers", "classifier"):
-            name = self._text(classifier, "name") or self._text(classifier, "config", "name")
+        for classifier in self._root.objects("classifiers", "classifier"):
+            name = _name(classifier)
             for entry in self._attached.get(name, []):
                 port.lines.update({entry.line, *entry.keys.values(), *entry.lines()})
             if self._attached and name not in self._attached:
@@ -163,48 +139,33 @@ class Reader:
 
     # The tree
 
-    def _list(self, node: Node | None, *path: str) -> Iterator[Node]:
-        found = None if node is None else node.get(*path)
-        yield from (
-            item for item in (found.items or () if found is not None else ()) if item.members is not None
-        )
-
-    def _text(self, node: Node | None, *path: str) -> str:
-        found = None if node is None else node.get(*path)
-        return "" if found is None else found.text
-
-    def _number(self, node: Node | None, *path: str) -> tuple[float | None, int]:
-        found = None if node is None else node.get(*path)
-        return (None, 0) if found is None else (units.number(found.text), found.line)
-
     def _word(self, node: Node, path: tuple[str, ...], known: tuple[str, ...]) -> str:
         """One of these words in capitals, without its module; others are reported."""
         found = node.get(*path)
-        text = "" if found is None else found.text.rpartition(":")[2].upper()
-        if found is not None and text not in known:
+        text = found.text.rpartition(":")[2].upper()
+        if found and text not in known:
             self._account.miss_part(found.line, f"not understood: `{path[-1]} {found.text}`")
         return text
 
-    def _named(self, name: str, *path: str) -> Node | None:
-        for entry in self._list(self._root, *path):
-            if name in {self._text(entry, "name"), self._text(entry, "config", "name")}:
+    def _named(self, name: str, *path: str) -> Node:
+        for entry in self._root.objects(*path):
+            if name in {entry.get("name").text, entry.get("config", "name").text}:
                 return entry
-        return None
+        return NOTHING
 
     # Ports
 
     def _queues(self, port: Port, output: Node) -> None:
         wanted: dict[str, tuple[str, int]] = {}
-        for entry in self._list(output, "queues", "queue"):
-            name = self._text(entry, "name") or self._text(entry, "config", "name")
+        for entry in output.objects("queues", "queue"):
+            name = _name(entry)
             node = entry.get("config", "queue-management-profile")
-            wanted[name] = ("", entry.line) if node is None else (node.text, node.line)
+            wanted[name] = (node.text, node.line or entry.line)
             self._unknown(port, entry, {"name", "config"}, f"queue {name}")
-            config = entry.get("config")
-            if config is not None:
+            if config := entry.get("config"):
                 self._unknown(port, config, {"name", "queue-management-profile"}, f"queue {name}")
         self._take(port, output, "scheduler-policy")
-        policy = self._text(output, "scheduler-policy", "config", "name")
+        policy = output.get("scheduler-policy", "config", "name").text
         inputs, shared = self._scheduler(port, policy, output.line)
         for name in [n for n in inputs if n not in wanted]:
             wanted[name] = ("", output.line)
@@ -215,7 +176,7 @@ class Reader:
             queue.match = self._match(port, name, line)
             if profile:
                 found = self._named(profile, "queue-management-profiles", "queue-management-profile")
-                if found is None:
+                if not found:
                     self._account.find("W15", line, f"queue management profile {profile} is not defined")
                 else:
                     port.lines.update(found.lines())
@@ -263,18 +224,17 @@ class Reader:
         if not name:
             return result, shared
         policy = self._named(name, "scheduler-policies", "scheduler-policy")
-        if policy is None:
+        if not policy:
             self._account.find("W15", place, f"scheduler policy {name} is not defined")
             return result, shared
         self._unknown(port, policy, {"name", "config", "schedulers"}, f"scheduler policy {name}")
         for key in ("name", "config"):
             self._take(port, policy, key)
-        for number, scheduler in enumerate(self._list(policy, "schedulers", "scheduler")):
-            where = f"scheduler policy {name}, {self._text(scheduler, 'sequence') or number}"
+        for number, scheduler in enumerate(policy.objects("schedulers", "scheduler")):
+            where = f"scheduler policy {name}, {scheduler.get('sequence').text or number}"
             self._unknown(port, scheduler, {"sequence", "config", "inputs", "output", *RATES}, where)
             self._take(port, scheduler, "output")
-            config = scheduler.get("config")
-            if config is not None:
+            if config := scheduler.get("config"):
                 self._unknown(port, config, {"sequence", "priority", "type"}, where)
             strict = self._word(scheduler, ("config", "priority"), ("STRICT", "DWRR", "WRR")) == "STRICT"
             served = self._inputs(port, scheduler, where)
@@ -291,47 +251,43 @@ class Reader:
         return result, shared
 
     def _inputs(self, port: Port, scheduler: Node, where: str) -> list[PortQueue]:
-        """The queues that a scheduler serves, with their weights."""
         result = []
-        for entry in self._list(scheduler, "inputs", "input"):
+        for entry in scheduler.objects("inputs", "input"):
             self._unknown(port, entry, {"id", "config"}, where)
-            config = entry.get("config")
-            if config is not None:
+            if config := entry.get("config"):
                 self._unknown(port, config, {"id", "queue", "weight", "input-type"}, where)
-            name = self._text(entry, "config", "queue")
+            name = entry.get("config", "queue").text
             if not name:
-                text = f"{where}: input {self._text(entry, 'id')} names no queue"
+                text = f"{where}: input {entry.get('id').text} names no queue"
                 self._account.find("W13", entry.line, text)
                 continue
             queue = PortQueue(name, entry.line)
-            weight, line = self._number(entry, "config", "weight")
+            weight, line = _number(entry, "config", "weight")
             if weight:
                 queue.share = Rate(weight, RateUnit.WEIGHT, line, text=f"weight {weight:g}")
             result.append(queue)
         return result
 
     def _rates(self, port: Port, queue: PortQueue, scheduler: Node, where: str) -> None:
-        """The shaper or the policer of a scheduler."""
-        kind = next((key for key in RATES if scheduler.get(key) is not None), None)
-        holder = None if kind is None else scheduler.get(kind)
-        node = None if holder is None else holder.get("config")
-        if holder is None or node is None:
+        holder = next((found for key in RATES if (found := scheduler.get(key))), NOTHING)
+        node = holder.get("config")
+        if not node:
             return
-        two = node if kind == "two-rate-three-color" else None
+        two = node if holder is scheduler.get(RATES[1]) else NOTHING
         self._unknown(port, holder, {"config", *ACTIONS}, where)
         self._unknown(port, node, RATE_KEYS, where)
         for key in ACTIONS:
             self._take(port, holder, key)
         rate = self._rate(node, "cir")
-        bc, place = self._number(node, "bc")
+        bc, place = _number(node, "bc")
         if rate is None:
             self._account.find("W13", node.line, f"queue {queue.name}: a scheduler's rates without `cir`")
             return
         burst = Quantity(bc, Unit.BYTES, place, text=f"bc {bc:.0f}") if bc else None
         if self._word(node, ("queuing-behavior",), ("POLICE", "SHAPE")) != "POLICE":
-            queue.ceiling = rate if two is None else self._rate(node, "pir") or rate
-            queue.ceiling_burst = burst if two is None else None
-            if two is not None:
+            queue.ceiling = rate if not two else self._rate(node, "pir") or rate
+            queue.ceiling_burst = burst if not two else None
+            if two:
                 queue.guarantee = rate
             return
         if burst is None:
@@ -340,17 +296,15 @@ class Reader:
         self._policer(queue, holder, rate, burst, two)
 
     def _rate(self, node: Node, key: str) -> Rate | None:
-        """A rate in bit/s, or in percent of the interface's."""
         for name, unit in ((key, RateUnit.BPS), (f"{key}-pct", RateUnit.PERCENT)):
-            value, line = self._number(node, name)
+            value, line = _number(node, name)
             if value:
                 return Rate(value, unit, line, text=f"{name} {value:.15g}")
         return None
 
     def _action(self, holder: Node, key: str) -> Action:
-        """The treatment of packets: they are dropped, marked, or pass."""
         config = holder.get(key, "config")
-        if config is None:
+        if not config:
             return "transmit" if key == "conform-action" else "drop"
         for name, member in config.pairs():
             if name != "drop" and not name.startswith("set-"):
@@ -359,14 +313,14 @@ class Reader:
             return "drop"
         return "mark" if any(name.startswith("set-") for name, _ in config.pairs()) else "transmit"
 
-    def _policer(self, queue: PortQueue, holder: Node, rate: Rate, burst: Quantity, two: Node | None) -> None:
+    def _policer(self, queue: PortQueue, holder: Node, rate: Rate, burst: Quantity, two: Node) -> None:
         conform, exceed, violate = (self._action(holder, key) for key in ACTIONS)
         line = holder.line
-        if two is None:
+        if not two:
             queue.meters.append(PortMeter("one-bucket", rate, burst, line, conform=conform, exceed=exceed))
             return
         peak = self._rate(two, "pir")
-        be, be_line = self._number(two, "be")
+        be, be_line = _number(two, "be")
         if peak is None or not be:
             self._account.find("W10", two.line, f"queue {queue.name}: no `pir` or `be`; one bucket here")
             queue.meters.append(PortMeter("one-bucket", rate, burst, two.line))
@@ -374,67 +328,37 @@ class Reader:
         second = Quantity(be, Unit.BYTES, be_line, text=f"be {be:.0f}")
         text = f"queue {queue.name}: two-rate-three-color is read as RFC 2698, be as its peak burst"
         self._account.find("W10", two.line, text)
-        exceed = "mark" if holder.get("exceed-action") is None else exceed
-        queue.meters.append(
-            PortMeter(
-                "rfc2698",
-                rate,
-                burst,
-                two.line,
-                peak,
-                second,
-                conform=conform,
-                exceed=exceed,
-                violate=violate,
-            )
-        )
+        exceed = "mark" if not holder.get("exceed-action") else exceed
+        meter = PortMeter("rfc2698", rate, burst, two.line, peak, second)
+        queue.meters.append(replace(meter, conform=conform, exceed=exceed, violate=violate))
 
     def _match(self, port: Port, queue: str, place: int) -> Match:
-        """The codepoints whose forwarding group has this queue."""
         groups = set()
-        for group in self._list(self._root, "forwarding-groups", "forwarding-group"):
-            if self._text(group, "config", "output-queue") == queue:
-                groups.add(self._text(group, "config", "name") or self._text(group, "name"))
+        for group in self._root.objects("forwarding-groups", "forwarding-group"):
+            if group.get("config", "output-queue").text == queue:
+                groups.add(group.get("config", "name").text or group.get("name").text)
                 port.lines.update(group.lines())
         matches: list[Match] = []
         for classifier in self._classifiers(port):
-            for term in self._list(classifier, "terms", "term"):
-                if self._text(term, "actions", "config", "target-group") not in groups:
+            for term in classifier.objects("terms", "term"):
+                if term.get("actions", "config", "target-group").text not in groups:
                     continue
                 port.lines.update([classifier.line, *classifier.keys.values(), *term.lines()])
-                conditions = term.get("conditions")
-                found, others = self._conditions(conditions) if conditions is not None else (set[int](), [])
+                found, others = _conditions(term.get("conditions"))
                 if not found and not others:
                     others = [(term.line, f"a term of a classifier without dscp, for queue {queue}")]
-                codes = frozenset(found) or ALL_CODEPOINTS
+                codes = frozenset(found) or model.ALL_CODEPOINTS
                 matches.append(Match.between(frozenset() if others else codes, codes, others, place))
         if matches:
             return Match.either(matches, place)
         return Match(None, ((place, f"queue {queue}, to which no codepoint leads"),), place)
-
-    def _conditions(self, node: Node) -> tuple[set[int], list[tuple[int, str]]]:
-        """The codepoints of a term, and its conditions beside them."""
-        codes: set[int] = set()
-        others: list[tuple[int, str]] = []
-        for family, part in node.pairs():
-            config = part.get("config") or part
-            for key, member in config.pairs():
-                name = key.rpartition(":")[2]
-                values = [units.codepoint(item.text) for item in member.items or [member]]
-                ip = family.rpartition(":")[2] in {"ipv4", "ipv6"}
-                if ip and name in {"dscp", "dscp-set"} and None not in values:
-                    codes.update(value for value in values if value is not None)
-                else:
-                    shown = member.text or ", ".join(item.text for item in member.items or ())
-                    others.append((member.line, f"{family.rpartition(':')[2]} {name} {shown}".rstrip()))
-        return codes, others
 
     # Queue management
 
     def _management(self, queue: PortQueue, profile: Node) -> None:
         wred, red = profile.get("wred", *UNIFORM), profile.get("red", *UNIFORM)
         node = wred or red
-        if node is None:
+        if not node:
             self._account.find("W13", profile.line, f"queue {queue.name}: a profile without wred or red")
             return
         for key, member in node.pairs():
@@ -448,35 +372,70 @@ class Reader:
             return
         ends = []
         for word in ("min", "max"):
-            number, line = self._number(node, f"{word}-threshold")
+            number, line = _number(node, f"{word}-threshold")
             unit = Unit.BYTES
             if number is None:
-                number, line = self._number(node, f"{word}-threshold-percent")
+                number, line = _number(node, f"{word}-threshold-percent")
                 unit = Unit.PERCENT
             if number is None:
                 self._account.find("W13", node.line, f"queue {queue.name}: no {word}-threshold; no curve")
                 return
             ends.append(Quantity(number, unit, line, text=f"{word}-threshold {number:g}"))
         if ends[0].unit is not ends[1].unit or ends[0].number > ends[1].number:
-            self._account.find(
-                "W16", ends[0].line, f"queue {queue.name}: min-threshold is above max; no curve"
-            )
+            text = f"queue {queue.name}: min-threshold is above max; no curve"
+            self._account.find("W16", ends[0].line, text)
             return
-        percent, _ = self._number(node, "max-drop-probability-percent")
+        percent, _ = _number(node, "max-drop-probability-percent")
         if percent is None or not 0 < percent <= 100:
             self._account.find("W04", node.line, f"queue {queue.name}: no probability at max; 100 % here")
             percent = 100.0
-        curve = Curve.ramp(ends[0], ends[1], percent / 100, node.line)
-        queue.curves = [Drop(Selector("all"), curve)]
-        exponent, line = self._number(node, "weight")
+        curve = model.Curve.ramp(ends[0], ends[1], percent / 100, node.line)
+        queue.curves = [model.Drop(model.Selector("all"), curve)]
+        exponent, line = _number(node, "weight")
         weight = None if exponent is None else 2.0 ** -min(exponent, 32)
         said = "" if exponent is None else f"weight {exponent:g}"
-        queue.average = Average(weight, line or node.line, How.CONFIGURED, said)
+        queue.average = model.Average(weight, line or node.line, How.CONFIGURED, said)
         if ecn:
             queue.ecn = Ecn.BELOW_MAX if drop else Ecn.ONLY
             queue.ecn_line = node.line
 
 
+def _name(entry: Node) -> str:
+    return entry.get("name").text or entry.get("config", "name").text
+
+
+def _number(node: Node, *path: str) -> tuple[float | None, int]:
+    found = node.get(*path)
+    return units.number(found.text), found.line
+
+
+def _conditions(node: Node) -> tuple[set[int], list[tuple[int, str]]]:
+    """The codepoints of a term, and its conditions beside them."""
+    codes: set[int] = set()
+    others: list[tuple[int, str]] = []
+    for family, part in node.pairs():
+        config = part.get("config") or part
+        for key, member in config.pairs():
+            name = key.rpartition(":")[2]
+            values = [units.codepoint(item.text) for item in member.items or [member]]
+            ip = family.rpartition(":")[2] in {"ipv4", "ipv6"}
+            if ip and name in {"dscp", "dscp-set"} and None not in values:
+                codes.update(value for value in values if value is not None)
+            else:
+                shown = member.text or ", ".join(item.text for item in member.items or ())
+                others.append((member.line, f"{family.rpartition(':')[2]} {name} {shown}".rstrip()))
+    return codes, others
+
+
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of a configuration."""
-    return Reader(source, account).read()
+    return _Reader(source, account).read()
+
+
+def score(source: Source) -> float:
+    """Names of OpenConfig's model."""
+    words = ("queue-management-profile", "scheduler-policies", "forwarding-groups", "openconfig-qos")
+    return 5.0 * sum(word in source.text for word in words)
+
+
+DIALECTS = (Dialect("openconfig", "OpenConfig QoS", score=score, read=read),)

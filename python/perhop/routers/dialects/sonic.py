@@ -5,28 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from perhop.routers import units
-from perhop.routers.model import (
-    Average,
-    Curve,
-    Drop,
-    Ecn,
-    How,
-    Match,
-    Port,
-    PortQueue,
-    Quantity,
-    Rate,
-    RateUnit,
-    Selector,
-    Unit,
-)
+from perhop.routers import model, units
+from perhop.routers.curves import COLORS
+from perhop.routers.dialect import Dialect
+from perhop.routers.model import Ecn, How, Match, Port, PortQueue, Quantity, Rate, RateUnit, Selector, Unit
 from perhop.routers.source import Finding
 from perhop.routers.syntax import jsontree
-from perhop.routers.syntax.jsontree import Node
+from perhop.routers.syntax.jsontree import NOTHING, Node
 
 if TYPE_CHECKING:
-    from perhop.routers.curves import Color
     from perhop.routers.source import Account, Source
 
 TABLES = {
@@ -38,7 +25,6 @@ CHOICES = {"dot1p_to_tc_map", "mpls_tc_to_tc_map", "dscp_to_fc_map", "exp_to_fc_
 """Further maps that choose queues; beside `dscp_to_tc_map` they are for packets without a codepoint."""
 PAUSES = {"pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map", "tc_to_pg_map"}
 """Keys of priority flow control and of shared buffers."""
-COLORS: tuple[Color, ...] = ("green", "yellow", "red")
 NAMES = {
     "ecn_none": (), "ecn_green": ("green",), "ecn_yellow": ("yellow",), "ecn_red": ("red",),
     "ecn_green_yellow": ("green", "yellow"), "ecn_green_red": ("green", "red"),
@@ -47,16 +33,12 @@ NAMES = {
 """The colors that each value of `ecn` covers."""
 
 
-class Reader:
-    """Reads the tables of a source."""
-
+class _Reader:
     def __init__(self, source: Source, account: Account) -> None:
-        """Findings go to the account."""
         self._account = account
         self._tables: dict[str, Node] = {}
         for index, text in enumerate(source.texts):
-            first = source.first(index)
-            root = jsontree.read(text, first, account) or Node(first)
+            root = jsontree.read(text, source.first(index), account)
             for name, table in root.pairs():
                 place = root.keys[name]
                 if name in TABLES and table.members is not None:
@@ -64,30 +46,31 @@ class Reader:
                     account.comment(place)
                     account.understand(*table.lines())
                     continue
-                shared = name.startswith(("BUFFER", "DYNAMIC", "LOSSLESS"))
-                if shared:
+                why = "not about queues"
+                if name.startswith(("BUFFER", "DYNAMIC", "LOSSLESS")):
+                    why = "shared buffers"
                     account.find("W09", place, f"{name}: shared and dynamic buffers are not simulated")
-                account.find(
-                    "W13", place, f"table {name}: {'shared buffers' if shared else 'not about queues'}"
-                )
-                for line in sorted(set(table.lines()) - {0, place}):
-                    account.ignore(line, "shared buffers" if shared else "not about queues")
+                account.find("W13", place, f"table {name}: {why}")
+                for line in sorted(set(table.lines()) - {place}):
+                    account.ignore(line, why)
+
+    def _table(self, name: str) -> Node:
+        return self._tables.get(name, NOTHING)
 
     def read(self) -> list[Port]:
         """A port for each one that QUEUE names."""
         ports: dict[str, Port] = {}
-        table = self._tables.get("QUEUE")
-        for key, entry in table.pairs() if table is not None else ():
-            place = table.keys[key] if table is not None else 0
+        table = self._table("QUEUE")
+        for key, entry in table.pairs():
+            place = table.keys[key]
             names, _, indices = key.rpartition("|")
             numbers = _range(indices)
             if not names or numbers is None:
                 self._account.find("W13", place, f"QUEUE: not understood: `{key}`")
                 continue
-            for name in names.split(","):
-                port = ports.setdefault(
-                    name.split("|")[-1], Port(name.split("|")[-1], place, default_name="other")
-                )
+            for whole in names.split(","):
+                name = whole.rpartition("|")[2]
+                port = ports.setdefault(name, Port(name, place, default_name="other"))
                 port.lines.update({place, *entry.lines()})
                 port.queues += [self._queue(port, number, entry, place) for number in numbers]
         for port in ports.values():
@@ -101,9 +84,9 @@ class Reader:
     def _profiles(self) -> dict[str, Port]:
         """Profiles that no queue uses, each as a port of its name."""
         result = {}
-        table = self._tables.get("WRED_PROFILE")
-        for name, node in table.pairs() if table is not None else ():
-            place = table.keys[name] if table is not None else 0
+        table = self._table("WRED_PROFILE")
+        for name, node in table.pairs():
+            place = table.keys[name]
             self._account.find("W15", place, f"WRED profile {name} is used by no queue")
             port = Port(name, place)
             port.lines.update({place, *node.lines()})
@@ -115,9 +98,9 @@ class Reader:
 
     def _speed(self, port: Port) -> None:
         """The rate of a port's link, in Mbit/s."""
-        table = self._tables.get("PORT")
-        entry = None if table is None else table.get(port.name)
-        if table is None or entry is None:
+        table = self._table("PORT")
+        entry = table.get(port.name)
+        if not entry:
             return
         port.lines.update({table.keys[port.name], entry.line})
         for key, member in entry.pairs():
@@ -131,10 +114,8 @@ class Reader:
 
     def _bound(self, port: Port) -> None:
         """Read from `PORT_QOS_MAP` the shaper of all queues of a port, and report pauses."""
-        table = self._tables.get("PORT_QOS_MAP")
-        entry = None if table is None else table.get(port.name) or table.get("global")
-        if entry is None:
-            return
+        table = self._table("PORT_QOS_MAP")
+        entry = table.get(port.name) or table.get("global")
         port.lines.update(entry.lines())
         for key, member in entry.pairs():
             if key == "scheduler":
@@ -148,10 +129,8 @@ class Reader:
                 text = f"PORT_QOS_MAP: `{key} {member.text}`: pauses of lossless queues are not simulated"
                 self._account.find("W09", member.line, text)
             elif key in CHOICES and not self._value(entry, "dscp_to_tc_map")[0]:
-                text = (
-                    f"PORT_QOS_MAP: `{key}` chooses queues by something else than codepoints; no effect here"
-                )
-                self._account.miss_part(member.line, text)
+                text = f"PORT_QOS_MAP: `{key}` chooses queues by something else than codepoints"
+                self._account.miss_part(member.line, f"{text}; no effect here")
             elif key not in MAPS:
                 self._account.find("W13", member.line, f"PORT_QOS_MAP: `{key}` has no effect here")
 
@@ -164,21 +143,19 @@ class Reader:
 
     def _value(self, node: Node, key: str) -> tuple[str, int]:
         found = node.get(key)
-        return ("", 0) if found is None else (found.text.strip(), found.line)
+        return found.text.strip(), found.line
 
     def _reference(self, table: str, text: str, line: int) -> tuple[str, Node] | None:
         """An entry of a table by name; old files write `[TABLE|NAME]`."""
         name = text.strip("[]").rpartition("|")[2]
-        entries = self._tables.get(table)
-        entry = None if entries is None or entries.members is None else entries.members.get(name)
+        entry = (self._table(table).members or {}).get(name)
         if entry is None or entry.members is None:
             self._account.find("W15", line, f"{table} {name} is not defined")
             return None
         return name, entry
 
     def _queue(self, port: Port, number: int, entry: Node, place: int) -> PortQueue:
-        queue = PortQueue(str(number), place)
-        queue.match = self._match(port, number, place)
+        queue = PortQueue(str(number), place, match=self._match(port, number, place))
         scheduler, line = self._value(entry, "scheduler")
         found = self._reference("SCHEDULER", scheduler, line) if scheduler else None
         if found is not None:
@@ -198,32 +175,26 @@ class Reader:
 
     def _match(self, port: Port, number: int, place: int) -> Match:
         """The codepoints of a queue, through its traffic classes."""
-        codes: set[int] = set()
-        maps = self._tables.get("TC_TO_QUEUE_MAP"), self._tables.get("DSCP_TO_TC_MAP")
-        first = [next(iter(table.pairs()), None) if table is not None else None for table in maps]
-        bound = self._tables.get("PORT_QOS_MAP")
-        own = None if bound is None else bound.get(port.name) or bound.get("global")
-        nodes: list[Node | None] = [None if pair is None else pair[1] for pair in first]
-        for at, (key, table) in enumerate(zip(MAPS, maps, strict=True)):
-            name = "" if own is None else self._value(own, key)[0].strip("[]").rpartition("|")[2]
-            if table is not None and name and table.get(name) is not None:
-                nodes[at] = table.get(name)
+        bound = self._table("PORT_QOS_MAP")
+        own = bound.get(port.name) or bound.get("global")
+        nodes = []
+        for key, table in ((key, self._table(key.upper())) for key in MAPS):
+            name = self._value(own, key)[0].strip("[]").rpartition("|")[2]
+            first = next((node for _, node in table.pairs()), NOTHING)
+            nodes.append((table.get(name) if name else NOTHING) or first)
         queues, classes = nodes
-        if queues is None or classes is None:
+        if not queues or not classes:
             return Match(None, ((place, f"queue {number}"),), place)
-        if own is None or not all(self._value(own, key)[0] for key in MAPS):
+        if not all(self._value(own, key)[0] for key in MAPS):
             text = f"port {port.name}: PORT_QOS_MAP does not bind both maps; those that stand first are used"
             unsaid = Finding(port.line, "W15", text)
             port.findings += [] if unsaid in port.findings else [unsaid]
         port.lines.update([*queues.lines(), *classes.lines()])
         wanted = {tc for tc, node in queues.pairs() if node.text.strip() == str(number)}
-        for dscp, node in classes.pairs():
-            value = units.codepoint(dscp.strip())
-            if value is not None and node.text.strip() in wanted:
-                codes.add(value)
-        if not codes:
+        codes = {units.codepoint(code.strip()) for code, tc in classes.pairs() if tc.text.strip() in wanted}
+        if not codes - {None}:
             return Match(None, ((place, f"queue {number}, to which no codepoint is mapped"),), place)
-        return Match(frozenset(codes), (), place)
+        return Match(frozenset(code for code in codes if code is not None), (), place)
 
     def _scheduler(self, queue: PortQueue, node: Node) -> None:
         kind, line = self._value(node, "type")
@@ -280,10 +251,8 @@ class Reader:
             self._account.miss_part(ecn_line, f"WRED_PROFILE: not understood: `ecn {ecn}`")
         enabled = []
         for color in COLORS:
-            keys = [
-                f"wred_{color}_enable",
-                *(f"{color}_{part}" for part in ("min_threshold", "max_threshold", "drop_probability")),
-            ]
+            parts = ("min_threshold", "max_threshold", "drop_probability")
+            keys = [f"wred_{color}_enable", *(f"{color}_{part}" for part in parts)]
             known |= set(keys)
             on, place_of_on = self._value(node, keys[0])
             if on.lower() not in {"", "true", "false"}:
@@ -296,9 +265,8 @@ class Reader:
             least, largest = units.whole(low) if low else None, units.whole(high) if high else None
             percent = units.number(most) if most else 100.0
             if largest is None or percent is None or not 0 < percent <= 100 or (least or 0) > largest:
-                self._account.find(
-                    "W13", line or place, f"{color}: thresholds or probability missing or wrong; left out"
-                )
+                text = f"{color}: thresholds or probability missing or wrong; left out"
+                self._account.find("W13", line or place, text)
                 continue
             how = How.CONFIGURED if most else How.DEFAULT
             if not most:
@@ -308,10 +276,10 @@ class Reader:
                 Quantity(float(n or 0), Unit.BYTES, line or place, how, text=t)
                 for n, t in zip((least, largest), texts, strict=True)
             ]
-            curve = Curve.ramp(quantities[0], quantities[1], percent / 100, line or place)
+            curve = model.Curve.ramp(quantities[0], quantities[1], percent / 100, line or place)
             marked = Ecn.BELOW_MAX if color in enabled else Ecn.ONLY
             mode = marked if color in covered else Ecn.OFF
-            queue.curves.append(Drop(Selector(color, None, color), curve, ecn=mode))
+            queue.curves.append(model.Drop(Selector(color, None, color), curve, ecn=mode))
         for key, member in node.pairs():
             if key not in known:
                 self._account.miss_part(member.line, f"WRED_PROFILE: not understood: `{key}`")
@@ -319,7 +287,7 @@ class Reader:
             return
         text = "orchagent writes weight 0, which is instantaneous on most chips; so here"
         self._account.find("W02", place, f"queue {queue.name}: {text}")
-        queue.average = Average(1.0, place, How.DEFAULT, "weight 0")
+        queue.average = model.Average(1.0, place, How.DEFAULT, "weight 0")
         modes = {drop.ecn for drop in queue.curves}
         queue.ecn, queue.ecn_line = (next(iter(modes)) or Ecn.OFF) if len(modes) == 1 else Ecn.OFF, ecn_line
         if any(drop.selector.color != "green" for drop in queue.curves):
@@ -337,4 +305,12 @@ def _range(text: str) -> list[int] | None:
 
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of a configuration."""
-    return Reader(source, account).read()
+    return _Reader(source, account).read()
+
+
+def score(source: Source) -> float:
+    """Count the names of tables that a file has."""
+    return 9.0 * sum(f'"{table}"' in source.text for table in TABLES)
+
+
+DIALECTS = (Dialect("sonic", "SONiC config_db", score=score, read=read),)

@@ -1,1 +1,0 @@
-"""Parts of Linux that several dialects share: quantities as `tc` writes them, CAKE, hfsc."""

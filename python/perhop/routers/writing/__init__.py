@@ -1,1 +1,0 @@
-"""From a scenario's link to what dialects write: queues, meters, ranges of numbers, remarks."""
