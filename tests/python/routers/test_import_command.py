@@ -105,7 +105,7 @@ def test_several_files_of_one_device(perhop: Perhop, tmp_path: Path) -> None:
         ),
         (
             (str(BRANCH), "--packet-size", "1kB", "--json", "-"),
-            "--json -: the scenario is on standard output, too; give it a file with -o FILE.toml",
+            "--output - and --json - both mean standard output; give one of them a file",
         ),
         ((str(BRANCH), "--buffer", "much"), "--buffer must be bytes, packets or a time"),
         ((str(BRANCH), "--match", "VOICE"), "--match must be CLASS=DSCP, such as VOICE=ef"),
