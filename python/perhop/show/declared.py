@@ -143,19 +143,14 @@ Listed: TypeAlias = "tuple[str, Shown, int] | tuple[str, Shown, int, Where]"
 """A table: title, metrics, number of digits and, if it has its own, the values that factors must have."""
 
 
-def tables(
-    rows: Axis,
-    columns: tuple[Axis, ...],
-    *listed: Listed,
-    **where: Among,
-) -> Iterator[Table]:
-    """Tables on the same axes.
+def tables(rows: Axis, columns: tuple[Axis, ...], *listed: Listed, **where: Among) -> Iterator[Table]:
+    """Declare tables that share their axes.
 
     Args:
-        rows: Their lines.
-        columns: Their columns.
+        rows: The lines of each table.
+        columns: The columns of each table.
         listed: The tables.
-        where: The values that factors must have in all of them.
+        where: The values that factors must have in all tables.
     """
     for title, shown, digits, *own in listed:
         metrics = {shown: ""} if isinstance(shown, str) else shown

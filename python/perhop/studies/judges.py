@@ -210,9 +210,9 @@ class Numbers:
         return replace(self, find=lambda evidence: {**self.find(evidence), **other.find(evidence)})
 
     def bound(self, made: Callable[[Estimate], float] = lambda found: found.mean) -> MeasuredBound:
-        """A bound for other numbers: the mean, or what another function makes, of the number of their name.
+        """Return a bound for other numbers: the mean, or another function, of the number of the same name.
 
-        A single number bounds all of them.
+        A single number bounds all others.
         """
         return MeasuredBound(self, made)
 
@@ -241,13 +241,13 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredBound:
-    """A bound that is made of numbers of the same evidence; see `Numbers.bound`."""
+    """A bound that depends on numbers of the same evidence; see `Numbers.bound`."""
 
     numbers: Numbers
     made: Callable[[Estimate], float]
 
     def of(self, evidence: Evidence) -> float | Mapping[Any, float]:
-        """The bound of each name, or the only one."""
+        """Return the bound of each name, or the only bound."""
         found = {name: self.made(value) for name, value in self.numbers(evidence).items()}
         return found if len(found) > 1 else next(iter(found.values()))
 
