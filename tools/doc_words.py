@@ -35,7 +35,7 @@ CLAUSES = ("How", "Where", "Of", "By", "What", "Which", "Who", "Whose")
 CLAUSE = re.compile(rf"(?:{'|'.join((*OPENINGS, *CLAUSES))})\b")
 ROOMS = (
     "blocks/ captures/ coursework/ errors.py extras.py files/ gym.py measures/ plurals.py processes/ "
-    "real_packets/ rerunning/ show/ statistics/ stepping/ stores/"
+    "real_packets/ rerunning/ runs/ show/ statistics/ stepping/ stores/"
 )
 STRICT = ("tools/", *(f"python/perhop/{room}" for room in ROOMS.split()))
 """The rooms, and the tools, whose docstrings all pass."""

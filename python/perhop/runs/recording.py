@@ -28,7 +28,7 @@ REVERSE = " (reverse)"
 """The end of the name of a link's reverse direction."""
 
 ENDINGS = {"--capture": (".pcapng",), "--events": (".parquet",)}
-"""How the names of files end, by their options: the format of a capture is pcapng."""
+"""Ends of the names of files, by their options: the format of a capture is pcapng."""
 MOST_LISTED = 12
 """Links that a message names."""
 _ECN = ("Not-ECT", "ECT(1)", "ECT(0)", "CE")

@@ -71,7 +71,7 @@ class Result(Written):
         return str(json.loads(self.scenario).get("title") or self.name or "Scenario")
 
     def __repr__(self) -> str:
-        """What it is, and how to get at what it holds."""
+        """Lines on the scenario, its groups and links, and the names of the tables."""
         first = self.runs[0]
         sizes = {g.name: "population" if g.is_population else counted(g.count, "flow") for g in first.groups}
         classes = ", ".join(f"{name} ({size})" for name, size in sizes.items())
@@ -362,7 +362,7 @@ class Result(Written):
 
     @cached_property
     def application_samples(self) -> pl.DataFrame:
-        """What users of applications measured one by one: a row for each run, group, quantity and sample.
+        """Samples of users of applications: a row for each run, group, quantity and sample.
 
         Columns: `seed`, `class` (the group), `model`, `quantity` such as `page_s`, and `value`, in the unit
         that ends the quantity's name. After the warm-up.

@@ -56,7 +56,7 @@ class Shown:
         return f"{type(self).__name__} of {self._outline()}"
 
     def _outline(self) -> str:
-        """What was computed, how much of it, and what came of it."""
+        """Return what was computed, how much of it, and what came of it."""
         raise NotImplementedError
 
 
