@@ -15,7 +15,7 @@ from typing import Any
 
 from perhop.measures.fairness import rmse
 from perhop.measures.run import Run
-from perhop.show.declared import Axis, Factors, Row, Table
+from perhop.show.declared import Axis, Factors, Row, Table, tables
 from perhop.statistics.intervals import Estimate
 from perhop.statistics.judging import above, at_most, below, fact
 from perhop.studies.evidence import Evidence, Published, Sample
@@ -300,6 +300,10 @@ def _splits() -> Judge:
 CHOICES = Axis("setting", "Setting", {name: name for name in CANDIDATES})
 PRINTED = Axis("item", "Printed in", {ALL: "all", **{key: item.name for key, item in ITEMS.items()}})
 
+SOURCE_PRINTED = ", ".join(
+    f"{SCHEME_NAMES[str(v.factors['scheme'])]} {v.value:.2f}" for v in ITEMS["fig10"].values
+)
+
 SETTINGS = common.THIS.study(
     "setting",
     title="Which setting the printed rates speak for",
@@ -310,29 +314,21 @@ SETTINGS = common.THIS.study(
     samples=samples,
     published=published(),
     judges={"in-use": _in_use(), "costs-little-elsewhere": _costs(), "other-splits": _splits()},
-    tables=(
-        Table(
-            "Printed rates: root-mean-square difference to our means, Mbit/s",
-            {"difference_to_published": ""},
+    tables=[
+        *tables(
             CHOICES,
             (PRINTED,),
+            ("Printed rates: root-mean-square difference to our means, Mbit/s", "difference_to_published", 3),
         ),
-        Table(
-            "Table 1's rates of a scheme: root-mean-square difference to our means, Mbit/s",
-            {"table1_difference": ""},
+        *tables(
             CHOICES,
             (common.SCHEMES,),
-        ),
-        Table(
-            "What Figure 10's UDP source gets, Mbit/s (printed: "
-            + ", ".join(
-                f"{SCHEME_NAMES[str(v.factors['scheme'])]} {v.value:.2f}" for v in ITEMS["fig10"].values
-            )
-            + ")",
-            {"udp_rate": ""},
-            CHOICES,
-            (common.SCHEMES,),
-            digits=2,
+            (
+                "Table 1's rates of a scheme: root-mean-square difference to our means, Mbit/s",
+                "table1_difference",
+                3,
+            ),
+            (f"What Figure 10's UDP source gets, Mbit/s (printed: {SOURCE_PRINTED})", "udp_rate", 2),
         ),
         Table(
             "How many of the printed rates of TCP flows are more than a receiver window for each round trip",
@@ -340,7 +336,7 @@ SETTINGS = common.THIS.study(
             CHOICES,
             digits=0,
         ),
-    ),
+    ],
     plots=(),
     summaries=gaps,
     extra=True,
