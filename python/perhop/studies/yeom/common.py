@@ -289,7 +289,7 @@ def bars(
     where: Where = MappingProxyType({}),
 ) -> Plot:
     """A plot of rates beside those that are due."""
-    return Plot(name, title, "bars", "throughput", x, series, y_label, facet, where, (reference,))
+    return Plot(name, title, "bars", "throughput", x, series, y_label, facet, dict(where), (reference,))
 
 
 def distance(
