@@ -116,8 +116,7 @@ def _deviation(
     model = Ramp(*ramp, 0, None)  # type: ignore[arg-type] # only its probability is asked for
     step = end * 1e-9
     worst, where = 0.0, 0.0
-    places = {fill for fill, _ in points} | {ramp[0], ramp[1]}
-    for place in sorted(places):
+    for place in sorted({fill for fill, _ in points} | {ramp[0], ramp[1]}):
         for fill in (place - step, place + step):
             if not 0.0 <= fill < end:
                 continue

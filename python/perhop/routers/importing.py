@@ -106,8 +106,7 @@ def imported(
         raise PerhopError(f"{source.names[0]}: {said}; give them, or assume with --lenient")
     account.close(port.name)
     findings = tuple(sorted(account.findings))
-    head = _head(source, language, port, findings)
-    text = to_toml(sections, head, source)
+    text = to_toml(sections, _head(source, language, port, findings), source)
     return Imported(language.name, port.name, text, tuple(rows(sections)), findings)
 
 

@@ -84,8 +84,7 @@ class QueueOut:
 
     def curve(self, codepoint: int, color: Color) -> str | None:
         """The drop curve of a packet: a profile's number, or a color; None: it drops on overflow only."""
-        profiles = self.rule.get("profiles", [])
-        for number, profile in enumerate(profiles):
+        for number, profile in enumerate(self.rule.get("profiles", [])):
             if takes(profile.get("match", {}), codepoint, color):
                 return str(number) if "curve" in profile else None
         keys = ("red", "yellow") if color == "red" else (color,)  # red falls back to yellow

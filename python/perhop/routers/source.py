@@ -222,8 +222,7 @@ class Account:
     def close(self, port: str) -> None:
         """Report every line of which nothing was said, for the port that is imported."""
         for number in self.silent():
-            other = number in self.understood
-            self.ignore(number, f"not part of {port}" if other else "not understood")
+            self.ignore(number, f"not part of {port}" if number in self.understood else "not understood")
 
     def silent(self) -> list[int]:
         """Lines that are neither used, nor reported, nor comments: none after `close`."""

@@ -103,8 +103,7 @@ class _Reader:
         """Report the keys that nothing reads, and take the others' lines."""
         port.lines.add(node.line)
         for key, member in node.pairs():
-            name = key.rpartition(":")[2]
-            if name in known:
+            if key.rpartition(":")[2] in known:
                 port.lines.update({node.keys[key], member.line})
                 continue
             text = f"{where}: not understood: `{f'{key} {member.text}'.rstrip()}`"
@@ -258,8 +257,7 @@ class _Reader:
                 self._unknown(port, config, {"id", "queue", "weight", "input-type"}, where)
             name = entry.get("config", "queue").text
             if not name:
-                text = f"{where}: input {entry.get('id').text} names no queue"
-                self._account.find("W13", entry.line, text)
+                self._account.find("W13", entry.line, f"{where}: input {entry.get('id').text} names no queue")
                 continue
             queue = PortQueue(name, entry.line)
             weight, line = _number(entry, "config", "weight")

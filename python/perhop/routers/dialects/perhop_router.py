@@ -114,13 +114,13 @@ class _Writer:
                 text = "the router has meters only before a queue, and there is none"
                 self._remarks.left_out(f"{place}.meters", text)
             return []
-        self._check(queue, f"{place}.queue")
+        for where, said in _lacking(queue, f"{place}.queue"):  # without it there is nothing to write
+            raise PerhopError(f"{self._link.origin}: {where}: {said}")
         self._medium(table, place)
         self._needed += math.ceil(_most(queue))
         places = [f"{place}.meters[{number}]" for number in range(len(meters))]
         kept = [meter for meter, where in zip(meters, places, strict=True) if self._can(meter, where)]
-        whole = {"rate": rate, "queue": queue, "meters": kept}
-        return _toml([name], whole)
+        return _toml([name], {"rate": rate, "queue": queue, "meters": kept})
 
     def _medium(self, table: Table, place: str) -> None:
         given = table.get("delay", "0ms")
@@ -130,11 +130,6 @@ class _Writer:
         for one in MEDIUM:
             if table.get(one):
                 self._remarks.differs(f"{place}.{one}", "not written: the wire does this, not the router")
-
-    def _check(self, queue: Table, place: str) -> None:
-        """Whether the router has all of a queue: without it there is nothing to write."""
-        for where, said in _lacking(queue, place):
-            raise PerhopError(f"{self._link.origin}: {where}: {said}")
 
     def _can(self, meter: Table, place: str) -> bool:
         lacking = sorted((said for _, said in _lacking(meter, place)), key=lambda said: said != NO_PATHS)

@@ -106,8 +106,7 @@ class _Reader:
         for key, member in entry.pairs():
             mbps = units.number(member.text.strip()) if key == "speed" else None
             if mbps:
-                text = f"speed {member.text.strip()}, in Mbit/s"
-                port.rate = Rate(mbps * 1e6, line=member.line, text=text)
+                port.rate = Rate(mbps * 1e6, line=member.line, text=f"speed {member.text.strip()}, in Mbit/s")
                 port.lines.add(member.line)
             elif member.line != entry.line:
                 self._account.find("W13", member.line, f"PORT: not about queues: `{key}`")

@@ -77,8 +77,7 @@ def bytes_entry(key: str, number: float, given: Quantity, line: int = 0) -> Entr
 
 def match_entry(codepoints: Iterable[int], line: int, how: How = How.CONFIGURED) -> Entry:
     """The key `match` of these codepoints."""
-    listed = json.dumps(units.shown_codepoints(codepoints))
-    return Entry("match", f"{{ dscp = {listed} }}", line, how)
+    return Entry("match", f"{{ dscp = {json.dumps(units.shown_codepoints(codepoints))} }}", line, how)
 
 
 def fresh(name: str, taken: set[str]) -> str:

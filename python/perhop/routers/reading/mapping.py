@@ -36,8 +36,7 @@ def profile(meter: PortMeter, amounts: Amounts, account: Account, name: str) -> 
         account.find("W10", meter.line, f"policer of {name} drops what conforms; it is left out")
         return None
     kind = meter.kind
-    actions = (meter.exceed, meter.violate)
-    if kind != "one-bucket" and actions == ("drop", "drop"):
+    if kind != "one-bucket" and (meter.exceed, meter.violate) == ("drop", "drop"):
         lost = {"rfc2697": "excess burst", "rfc2698": "peak rate and burst", "rfc4115": "excess rate"}[kind]
         text = f"policer of {name} drops what exceeds: its {lost} has no effect, and is left out"
         account.find("W10", meter.line, text)
@@ -128,8 +127,7 @@ class Mapping:
         top = Section("", [Entry("title", quoted(f"{self._port.name}, imported"))])
         top.entries += [Entry("duration", '"60s"'), Entry("warmup", '"10s"')]
         bps, _, _ = self._amounts.port_rate(self._port.line, "the rate of the link")
-        flows = self._traffic(tables.order, bps)
-        return [top, link, *tables.sections, *meters, *flows]
+        return [top, link, *tables.sections, *meters, *self._traffic(tables.order, bps)]
 
     # The link
 

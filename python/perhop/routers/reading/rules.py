@@ -142,8 +142,7 @@ class _Curves:
         return self._amounts.port_rate(queue.line, f"the service rate of class {queue.name}")[0]
 
     def _bytes(self, quantity: Quantity, whole: Quantity | None = None) -> float:
-        service = self._service() if quantity.unit is Unit.SECONDS else 0.0
-        return self._amounts.bytes(quantity, service, whole)
+        return self._amounts.bytes(quantity, self._service() if quantity.unit is Unit.SECONDS else 0.0, whole)
 
     def _shown(self, given: Quantity) -> str:
         """A limit of some packets as scenarios write it."""
@@ -166,8 +165,7 @@ class _Curves:
                 self._account.find("W04", queue.line, f"class {queue.name}: queue limit assumed as {said}")
                 return Quantity(2 * most.number, most.unit, 0, How.ASSUMED, most.each, said)
         self._account.find("W04", queue.line, f"class {queue.name}: no queue limit is configured")
-        why = f"the queue limit of class {queue.name}"
-        return self._amounts.buffer(queue.line, why, self._service_bps)
+        return self._amounts.buffer(queue.line, f"the queue limit of class {queue.name}", self._service_bps)
 
     def _limit_entry(self) -> Entry:
         limit = self._limit
@@ -386,8 +384,7 @@ class _Curves:
     ) -> tuple[Drop, Shape | None] | None:
         """The curve for codepoints that no curve names: the most lenient one, which is reported."""
         queue = self._queue
-        covered = frozenset[int]().union(*(drop.selector.codepoints or () for drop, _ in drops))
-        missing = universe - covered
+        missing = universe - frozenset[int]().union(*(drop.selector.codepoints or () for drop, _ in drops))
         if not missing:
             return None
         every = queue.match.codepoints is None
@@ -407,8 +404,7 @@ class _Curves:
             self._account.find("W02", 0 if average is None else average.line, text)
             weight = Entry("weight", "1.0", queue.line, How.ASSUMED, "weight unknown")
         else:
-            value = units.decimal(average.weight)
-            weight = Entry("weight", value, average.line, average.how, average.text)
+            weight = Entry("weight", units.decimal(average.weight), average.line, average.how, average.text)
         wait = Entry("wait", "false", _place(queue), How.DEFAULT, "1 to 1/p packets between drops")
         if not queue.spacing_known:
             text = f"class {queue.name}: how drops are spaced on this platform is not known"

@@ -92,8 +92,7 @@ class Schedulers:
         """The table of a queue's AQM, and those of its drop profiles."""
         found = self._rules.rule(queue, self._service(queue), whole_port=whole_port)
         profiles = [Section(f"[[{path}.profiles]]", entries, queue.name) for entries in found.profiles]
-        section = Section(f"[{path}]", found.entries, queue.name)
-        return Tables([section, *profiles], [(queue, found.colors)])
+        return Tables([Section(f"[{path}]", found.entries, queue.name), *profiles], [(queue, found.colors)])
 
     def _together(self, path: str, queues: Queues) -> Tables:
         """Several queues: strict ones and others that share, by the scheduler that says most of it."""
@@ -305,8 +304,7 @@ class Schedulers:
             port, _, _ = self.amounts.port_rate(strict[0].level_line, "the rates of strict queues")
             if sum(rates.values()) >= port * FULL:
                 return None
-        said = "strict priority, then others"
-        top = configured("scheduler", '"llq"', strict[0].level_line, said)
+        top = configured("scheduler", '"llq"', strict[0].level_line, "strict priority, then others")
         result = Tables([Section(f"[{path}]", [top], "scheduler")])
         for queue in strict:
             keys = self._policed(queue, policers[queue.name])

@@ -198,8 +198,7 @@ class Shares:
         if ceiling is None:
             return
         port, _, _ = self._amounts.port_rate(ceiling.line, f"`{ceiling.text}` beside the link's rate")
-        bps = self._amounts.rate(ceiling)
-        if bps < port * FULL:
+        if self._amounts.rate(ceiling) < port * FULL:
             text = f"class {queue.name}: `{ceiling.text}` is not enforced here: it may use up to "
             self._account.find("W06", ceiling.line, f"{text}{units.shown_rate(port)} that others leave")
 

@@ -140,8 +140,7 @@ def _settle(classes: list[TreeClass], capacity: float) -> None:
         least = [min(_real_time(made), limit) for made, limit in zip(classes, most, strict=True)]
         shares = [curve.link_share for curve in curves]
         if sum(least) <= capacity:
-            rates = _filled(capacity, least, shares, most)
-            for made, rate in zip(classes, rates, strict=True):
+            for made, rate in zip(classes, _filled(capacity, least, shares, most), strict=True):
                 made.rate = replace(made.rate, number=float(int(max(rate, LEAST) + 1e-3)))
     for made in classes:
         _settle(made.classes, min(made.rate.number if made.curves else capacity, made.ceil.number))

@@ -49,8 +49,7 @@ def statements(source: Source, account: Account, *, by_line: bool = False) -> li
     result = []
     for index, text in enumerate(source.texts):
         first = source.first(index)
-        head = text.lstrip()[:1]
-        if head == "{" and '"' in text:
+        if text.lstrip()[:1] == "{" and '"' in text:
             result += _json(text, first, account)
         elif SET.search(text) and "{" not in text.replace("{ ", ""):
             result += _set(text, first, account)

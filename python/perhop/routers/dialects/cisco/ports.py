@@ -405,8 +405,7 @@ class Ports:
             match = self._match_of(scratch, entry)
             group = result.setdefault(number, Group())
             group.lines |= {setting[0].line, line, *scratch.lines} | ({entry.queue.line} if line else set())
-            most = left & match.most
-            group.matches.append(Match.between(left & match.sure, most, match.unknown, line))
+            group.matches.append(Match.between(left & match.sure, left & match.most, match.unknown, line))
             left = left - match.sure
             scratch.lines = set()
         result.setdefault(0, Group()).matches.append(Match(left))

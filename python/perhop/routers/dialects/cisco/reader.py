@@ -249,8 +249,7 @@ class _Reader:
         if word == "bandwidth" and rest and rest[0].lower() in {"receive", "inherit"}:
             return self._account.ignore(line, "not about queues of departing packets")
         if word == "bandwidth" and len(rest) == 1 and units.number(rest[0]):
-            kbps = float(rest[0])
-            interface.bandwidth = Rate(kbps * 1000, line=line, text=" ".join(words))
+            interface.bandwidth = Rate(float(rest[0]) * 1000, line=line, text=" ".join(words))
             return self._account.take(line, interface.lines)
         if words[0].lower() == "speed" and rest:
             bps = float(rest[0]) * 1e6 if units.number(rest[0]) else units.scaled(rest[0], units.DECIMAL)

@@ -43,7 +43,9 @@ class _Writer:
         self._names: dict[str, str] = {}
         """Names of classes by place in the scenario."""
         base = _word(link.name).upper()
-        self._output, self._child, self._input = (_short(base, f"-{end}") for end in ("OUT", "QUEUES", "IN"))
+        self._output, self._child, self._input = (
+            f"{base[: MOST_NAME - len(end)]}{end}" for end in ("-OUT", "-QUEUES", "-IN")
+        )
         self._policies = {self._output, self._child, self._input}
 
     def lines(self) -> list[str]:
@@ -131,7 +133,7 @@ class _Writer:
             place = f"{path}[{number}]"
             own = min(rate(table.get("ceil") or table["rate"]), ceil)
             inner = table.get("classes") or []
-            leaves = [queue for queue in self._link.queues if _under(queue, place)]
+            leaves = [queue for queue in self._link.queues if f"{queue.place}.".startswith(f"{place}.")]
             rest = any(self._names[queue.place] == DEFAULT for queue in leaves)
             name = self._inner(place, table["name"], rest=rest) if inner else self._names[place]
             lines = [f" class {name}"]
@@ -353,16 +355,6 @@ class _Writer:
         if marks and group is not None and meter.codepoints != {8 * group + 2}:
             actions[0] = f"conform-action {marked[0]}"
         return [" ".join([*words, *actions])]
-
-
-def _under(queue: QueueOut, place: str) -> bool:
-    """Whether a queue is that of a class of a tree, or of one within it."""
-    return queue.place == place or queue.place.startswith(f"{place}.")
-
-
-def _short(base: str, end: str) -> str:
-    """A name that is not longer than those of class maps and policy maps."""
-    return base[: MOST_NAME - len(end)] + end
 
 
 def _word(name: str) -> str:

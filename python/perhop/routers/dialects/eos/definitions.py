@@ -160,8 +160,7 @@ class Definitions:
             return False
         bare = rest[1:] if rest[0] in {"ip", "ipv6"} else rest
         if bare and bare[0] in {"dscp", "precedence"}:
-            parse = units.codepoints if bare[0] == "dscp" else _precedence
-            values = units.all_of(bare[1:], parse)
+            values = units.all_of(bare[1:], units.codepoints if bare[0] == "dscp" else _precedence)
             if values is None:
                 return False
             class_map.codes |= values

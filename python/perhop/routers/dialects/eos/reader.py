@@ -47,8 +47,7 @@ class _Ports:
             policy = self._account.defined(self._found.policies, name, line, "policy map")
             if policy is None:
                 continue
-            meters = [entry for entry in policy.values() if entry.meter is not None]
-            if not meters:
+            if all(entry.meter is None for entry in policy.values()):
                 continue
             port = Port(interface.name, interface.line, "input", rate=interface.bandwidth or interface.speed)
             port.lines |= interface.lines | self._found.policy_lines[name]
@@ -71,8 +70,7 @@ class _Ports:
         port.lines |= found.lines
         if found.codes:
             return Match(frozenset(found.codes), tuple(found.other), found.line)
-        other = tuple(found.other) or ((found.line, f"class {entry.name}"),)
-        return Match(None, other, found.line)
+        return Match(None, tuple(found.other) or ((found.line, f"class {entry.name}"),), found.line)
 
     def _output(self, own: Holder, profile: Holder | None) -> list[Port]:
         """The port of transmit queues; none without queues and without a shaper."""
@@ -222,8 +220,7 @@ def _drops(given: TxQueue, codes: set[int], precedences: dict[int, int]) -> list
         ramp = ramps.get(precedence) or ramps.get(None)
         if ramp is not None:
             own = frozenset(code for code in codes if precedences[code] == precedence)
-            selector = Selector(f"drop precedence {precedence}", own or None, color)
-            result.append(Drop(selector, ramp.curve))
+            result.append(Drop(Selector(f"drop precedence {precedence}", own or None, color), ramp.curve))
     return result
 
 

@@ -390,8 +390,7 @@ class Definitions:
         bps = units.scaled(words[-1], units.DECIMAL)
         if not bps:
             return False
-        rate = Rate(bps, line=statement.line, text=" ".join(words[-2:]))
-        self.speeds[words[1]] = (rate, statement)
+        self.speeds[words[1]] = (Rate(bps, line=statement.line, text=" ".join(words[-2:])), statement)
         return True
 
 

@@ -99,8 +99,11 @@ class Menus:
                 account.ignore_whole(numbers, missed=self._menu.startswith("queue"))
 
     def _command(self, numbers: list[int], text: str) -> bool:
-        found = [(m[0].replace(END, ""), _line_of(numbers, text, m.start())) for m in TOKEN.finditer(text)]
-        tokens: list[tuple[str, int]] = [(word, line) for word, line in found if word]
+        tokens = [
+            (word, numbers[min(text.count(END, 0, found.start()), len(numbers) - 1)])
+            for found in TOKEN.finditer(text)
+            if (word := str(found[0]).replace(END, ""))
+        ]
         if not tokens:
             return True
         words = [token for token, _ in tokens]
@@ -212,10 +215,6 @@ def _logical(source: Source) -> list[tuple[list[int], str]]:
     if numbers:
         result.append((numbers, text))
     return [(numbers, text.replace(f" {END}", f"{END} ")) for numbers, text in result]
-
-
-def _line_of(numbers: list[int], text: str, at: int) -> int:
-    return numbers[min(text.count(END, 0, at), len(numbers) - 1)]
 
 
 def _plain(value: str) -> str:

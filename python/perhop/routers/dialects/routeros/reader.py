@@ -8,7 +8,6 @@ the rate is how much a class can send at once), "Mangle". HTB is Linux's: classe
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perhop.routers import linux, model, units
@@ -49,6 +48,8 @@ class _Reader:
         self._account = account
         self._menus = Menus(source, account, MENUS)
         self._types = Types(self._menus.entries["queue type"], account)
+        self._ethernet = _by(self._menus.entries["interface ethernet"], "name", "default-name")
+        self._own_queues = _by(self._menus.entries["queue interface"], "interface", "name")
         self._tree = self._enabled("queue tree")
         self._simple = self._enabled("queue simple")
         self._mangle = self._enabled("ip firewall mangle") + self._enabled("ipv6 firewall mangle")
@@ -76,16 +77,6 @@ class _Reader:
 
     # Interfaces
 
-    @cached_property
-    def _ethernet(self) -> dict[str, list[Entry]]:
-        """Ethernet interfaces by their names, and by those that they came with."""
-        return _by(self._menus.entries["interface ethernet"], "name", "default-name")
-
-    @cached_property
-    def _own_queues(self) -> dict[str, list[Entry]]:
-        """The queues of interfaces by these."""
-        return _by(self._menus.entries["queue interface"], "interface", "name")
-
     def _speed(self, port: Port) -> None:
         entry = next(iter(self._ethernet.get(port.name, ())), None)
         if entry is None:
@@ -93,8 +84,7 @@ class _Reader:
         self._bandwidth(port, entry)
         found = re.match(r"(\d{1,6}(?:\.\d)?)([MG])", entry.get("speed"))
         if found is not None:
-            bps = float(found[1]) * (1e9 if found[2] == "G" else 1e6)
-            given = _rate(entry, "speed", bps)
+            given = _rate(entry, "speed", float(found[1]) * (1e9 if found[2] == "G" else 1e6))
             if port.rate is None or (given is not None and given.number < port.rate.number):
                 port.rate = given
             port.lines |= entry.lines
@@ -435,8 +425,7 @@ class _Classes:
 
 def _rate(entry: Entry, key: str, bps: float, value: str = "") -> Rate | None:
     """The rate that a key of an entry says; `value`: its part of a pair."""
-    text = f"{key}={value or entry.get(key)}"
-    return Rate(bps, RateUnit.BPS, entry.place(key), text=text) if bps else None
+    return Rate(bps, RateUnit.BPS, entry.place(key), text=f"{key}={value or entry.get(key)}") if bps else None
 
 
 def _by(entries: list[Entry], *keys: str) -> dict[str, list[Entry]]:

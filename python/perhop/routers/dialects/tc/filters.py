@@ -116,8 +116,7 @@ def _first(filters: list[Filter], account: Account) -> list[Filter]:
             if double == codes:
                 account.find("W14", found.line, "a filter whose packets earlier ones take")
             elif double:
-                names = units.listed(double)
-                account.find("W14", found.line, f"earlier filters take {names}")
+                account.find("W14", found.line, f"earlier filters take {units.listed(double)}")
             if codes <= before:
                 continue
             match = replace(match, codepoints=codes - before)
@@ -243,8 +242,7 @@ def _continues(words: list[str]) -> str:
     given = words[at] if at else "continue" if "continue" in words else ""
     exceed, _, conform = given.partition("/")
     actions = ((exceed, "what exceeds"), (conform, "what conforms"))
-    said = [text for action, text in actions if action == "continue"]
-    return " and ".join(said)
+    return " and ".join(text for action, text in actions if action == "continue")
 
 
 def _index(words: list[str]) -> str:

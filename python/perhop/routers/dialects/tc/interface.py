@@ -376,7 +376,8 @@ class _Interface:
     def _default(self, port: Port, root: Command, default: str | None) -> None:
         self._last_everything(port)
         wanted = None if default is None else self._hex(default)
-        rest = next((q for q in port.queues if wanted is not None and self._minor(q.name) == wanted), None)
+        minors = {self._hex(queue.name.partition(":")[2] or "0"): queue for queue in reversed(port.queues)}
+        rest = None if wanted is None else minors.get(wanted)
         if wanted is not None and rest is None and wanted != 0:
             text = f"{root.kind}: `default {default}` (hexadecimal) is no class"
             self._account.find("W15", root.line, f"{text}: unclassified packets bypass shaping")
@@ -389,8 +390,7 @@ class _Interface:
         bypass = "are dropped" if root.kind == "hfsc" else "bypass all shaping"
         text = f"{root.kind} without a default class: unclassified packets {bypass}"
         self._account.find("W17", root.line, f"{text}; here they get a class of their own")
-        added = PortQueue("unclassified", 0, limit=self._leaves.length(root))
-        port.queues.append(added)
+        port.queues.append(PortQueue("unclassified", 0, limit=self._leaves.length(root)))
 
     def _of(self, root: Command) -> list[Command]:
         """The classes of a qdisc; all of its kind, where it has no handle."""
@@ -406,9 +406,6 @@ class _Interface:
     def _hex(self, text: str) -> int | None:
         text = text.partition(":")[2] or text
         return int(text, 16) if re.fullmatch(r"(0x)?[0-9a-fA-F]{1,8}", text) else None
-
-    def _minor(self, handle: str) -> int | None:
-        return self._hex(handle.partition(":")[2] or "0")
 
     def _matched(self, classid: str, line: int, root: Command) -> Match:
         """The codepoints that filters send to a class, before earlier filters' ones are taken out."""
@@ -452,8 +449,7 @@ class _Interface:
             else:
                 number = quanta[band - strict] if band - strict < len(quanta) else 1514
                 queue.share = Rate(float(number), RateUnit.WEIGHT, root.line, text=f"quantum {number}")
-            by_tos = frozenset(of_tos.get(band, ()))
-            queue.match = Match(by_tos, (), root.line)
+            queue.match = Match(frozenset(of_tos.get(band, ())), (), root.line)
             if self._leading(name, root):
                 found = self._matched(name, root.line, root)
                 queue.match = Match.either([found, queue.match], found.line)

@@ -132,8 +132,7 @@ class Leaves:
         words = command.words
         if command.kind != "cake" or "bandwidth" not in words[:-1]:
             return None
-        value = words[words.index("bandwidth") + 1]
-        if value in {"unlimited", "0"}:
+        if words[words.index("bandwidth") + 1] in {"unlimited", "0"}:
             return None
         rate = Options(command, self._account).rate("bandwidth")
         if rate is not None and "autorate-ingress" in words:

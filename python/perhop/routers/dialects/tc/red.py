@@ -169,8 +169,7 @@ def _virtual_queues(
     fallback = (found[default].prio if default in found else 0.0) or 8.0
     prios = {number: entry.prio or fallback for number, entry in found.items()}
     averages = [entry.average for entry in found.values() if entry.average is not None]
-    weights = {average.weight for average in averages}
-    if len(weights) > 1:
+    if len({average.weight for average in averages}) > 1:
         text = "gred: virtual queues with different Wlog: shared averages are off by powers of 2"
         options.find("W17", text, max(entry.curve.line for entry in found.values()))
     queue.average = averages[0] if averages else None
@@ -195,7 +194,7 @@ def _virtual_queues(
     rest = 0 if 0 in found else default
     order = sorted(found, key=lambda number: (bool(virtual) and number == rest, number))
     for number, entry in ((number, found[number]) for number in order):
-        codes: frozenset[int] | None = virtual.get(number) or frozenset({_stand_in(number)})
+        codes: frozenset[int] | None = virtual.get(number) or frozenset({4 * number + 3})  # of local use
         if virtual and number == rest:
             codes = None
         limit = entry.limit
@@ -247,11 +246,6 @@ def _rio(queue: PortQueue, options: Options, found: dict[int, VirtualQueue], pri
 
 def _known(number: float | None) -> bool:
     return number is not None
-
-
-def _stand_in(number: int) -> int:
-    """A codepoint of local use for a virtual queue without one."""
-    return 4 * number + 3
 
 
 def _leniency(drop: Drop) -> tuple[float, float]:

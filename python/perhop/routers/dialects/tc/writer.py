@@ -372,7 +372,9 @@ class _Writer:
         known = WORDS[kind]
         for key, value in rule.items():
             if key in known:
-                shown = _microseconds(value) if key in TIMES else value
+                shown = value
+                if key in TIMES:
+                    shown = f"{max(1, math.floor(outgoing.nanoseconds(value) / 1000 + 0.5))}us"
                 if key in {"quantum", "memory-limit"}:
                     shown = self._bytes(place, key, outgoing.size(value))
                 words.append(f"{known[key]} {shown}")
@@ -518,7 +520,3 @@ def _classes(tables: list[Table]) -> Iterable[Table]:
     for table in tables:
         yield table
         yield from _classes(table.get("classes") or [])
-
-
-def _microseconds(text: str) -> str:
-    return f"{max(1, math.floor(outgoing.nanoseconds(text) / 1000 + 0.5))}us"

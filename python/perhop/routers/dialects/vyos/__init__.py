@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 def score(source: Source) -> float:
     """Policies of VyOS's kinds."""
     found = source.starting(r"(?:set )?(?:qos (?:policy|interface)|traffic-policy)\b")
-    block = source.starting(r"(?:qos|traffic-policy) \{")
-    return 9.0 * (found > 0) + 9.0 * (block > 0)
+    return 9.0 * (found > 0) + 9.0 * (source.starting(r"(?:qos|traffic-policy) \{") > 0)
 
 
 DIALECTS = (Dialect("vyos", "VyOS", score=score, read=read),)

@@ -335,7 +335,8 @@ class _Ports:
                 self._account.find("W16", rate.line, text)
                 rate = ceil
             made = TreeClass(entry.name, entry.line, rate, ceil, entry.burst(), queue=queue.name)
-            made.prio, made.quantum = self._prio(entry), self._quantum(entry)
+            turn = Quantity(QUANTUM, Unit.BYTES, 0, How.DEFAULT, text=f"codel-quantum {QUANTUM}")
+            made.prio, made.quantum = self._prio(entry), entry.amount("codel-quantum", Unit.BYTES) or turn
             if rate.unit is RateUnit.BPS:
                 queue.guarantee = rate
             root.classes.append(made)
@@ -383,10 +384,6 @@ class _Ports:
             self._account.find("W16", line, text)
             found = MOST_PRIO
         return None if found is None else (found, line)
-
-    def _quantum(self, entry: Class) -> Quantity:
-        given = entry.amount("codel-quantum", Unit.BYTES)
-        return given or Quantity(QUANTUM, Unit.BYTES, 0, How.DEFAULT, text=f"codel-quantum {QUANTUM}")
 
     def _unused(self, policy: Policy) -> None:
         for entry in (policy.own, *policy.classes.values()):
