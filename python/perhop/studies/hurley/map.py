@@ -144,7 +144,7 @@ def places() -> Iterator[Place]:
 
 MAP = map_of(
     "hurley",
-    "What each verdict hangs on",
+    "What each verdict depends on",
     f"{TITLE}: what the paper leaves open",
     stated=JUDGED,
     places=list(places()),

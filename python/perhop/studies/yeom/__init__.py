@@ -1,4 +1,4 @@
-"""Yeom and Reddy's paper on throughput guarantees: Tables 1 to 3, Figures 3 to 12, and what they hang on.
+"""Yeom and Reddy's paper on throughput guarantees: Tables 1 to 3, Figures 3 to 12, and what they depend on.
 
 I. Yeom, A. L. N. Reddy: "Realizing throughput guarantees in a differentiated services network".
 """

@@ -80,7 +80,7 @@ def studies(setting: Setting) -> Sequence[Study]:
 
 MAP = map_of(
     "yeom",
-    "What the sentences hang on",
+    "What the sentences depend on",
     f"{PAPER}: settings that it leaves open",
     stated=PRINTED,
     places=[

@@ -1,6 +1,6 @@
 """The sensitivity of Table 1's rates: all its rows again, with one choice changed at a time.
 
-The paper leaves these choices open. Which of its sentences hang on them says `perhop.studies.yeom.map`.
+The paper leaves these choices open. Which of its sentences depend on them says `perhop.studies.yeom.map`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ CHANGED = Axis("change", "Change", {change: change for change in CHANGES})
 
 SENSITIVITY = common.THIS.study(
     "sensitivity",
-    title="What Table 1's rates hang on",
+    title="What Table 1's rates depend on",
     source=f"{common.PAPER}: settings that it leaves open",
     summary="Table 1 again with one choice changed at a time: marker, packets, RED, TCP",
     cells=[
