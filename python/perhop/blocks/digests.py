@@ -8,14 +8,11 @@ import os
 import re
 import secrets
 import types
-from typing import TYPE_CHECKING
 
 from perhop.blocks.imported import Sources, sources
 from perhop.blocks.parameters import path_of
+from perhop.blocks.roles import Block
 from perhop.scenario import base as scenario_base
-
-if TYPE_CHECKING:
-    from perhop.blocks.roles import Block
 
 _OURS = ("builtins", "perhop.blocks.roles", scenario_base.__name__)
 """Modules whose classes no digest includes."""

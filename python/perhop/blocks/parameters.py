@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from math import isfinite
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
@@ -25,9 +25,6 @@ from typing import (
 from perhop import _engine
 from perhop._engine import Depth
 from perhop.errors import PerhopError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RESERVED = ("aqm", "class", "control", "marker", "model", "source")
 """Keys that every table of a class may have; a role adds those that the class itself says."""

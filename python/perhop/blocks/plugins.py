@@ -28,10 +28,11 @@ import signal
 import sys
 import traceback
 import types
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perhop import _engine
 from perhop._engine import Action, Depth, Verdict
@@ -53,9 +54,6 @@ from perhop.blocks.parameters import (
 from perhop.blocks.roles import BASES, Application, Aqm, Block, Color, CongestionControl, Meter
 from perhop.errors import BlockError, PerhopError
 from perhop.processes import forks, interrupts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = [
     "BASES",

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from perhop._engine import Verdict
+from perhop._engine import Ack, Action, Loss, Packet, Queue, Random, Verdict
 from perhop.blocks import class_state
 from perhop.blocks.parameters import Bitrate, Bytes, ParameterError, path_of, read
 from perhop.scenario.base import PythonApplication, PythonAqm, PythonCongestionControl, PythonMeter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perhop._engine import Ack, Action, Loss, Packet, Queue, Random
-
     Actions: TypeAlias = Action | Sequence[Action] | None
 
 Color: TypeAlias = Literal["green", "yellow", "red"]

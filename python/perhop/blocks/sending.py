@@ -7,12 +7,10 @@ import importlib.machinery
 import importlib.util
 import sys
 import types
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from perhop.blocks.imported import SOURCE, sources
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def shipped(modules: set[str]) -> Sent:

@@ -10,11 +10,11 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, cast
+from typing import Any, BinaryIO, ClassVar, cast
 
 import numpy as np
 import polars as pl
@@ -27,15 +27,10 @@ from perhop.runs import extent
 from perhop.runs.parallel import parallel_map
 from perhop.runs.written import Shown
 from perhop.scenario import reading
-from perhop.scenario.base import plain
+from perhop.scenario.base import Table, plain
+from perhop.scenario.reading import ScenarioSource
 from perhop.show.numbers import MISSING, exact, measured, short
 from perhop.show.report import Records, Report, Text, as_notebook, as_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perhop.scenario.base import Table
-    from perhop.scenario.reading import ScenarioSource
 
 STDIN = Path("-")
 """The capture's name that stands for standard input."""

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from perhop.coursework.lab import Choice, Lab, Number, Parameter, Question, SettingQuestion
 from perhop.errors import PerhopError
 from perhop.scenario import document, file_kinds
-from perhop.scenario.ranges import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from perhop.scenario.ranges import Value
+from perhop.scenario.ranges import Value, plain
 
 NAME = "answers.toml"
 WIDTH = 100

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from perhop import _engine
 from perhop.coursework.lab import FILE, Lab, LabMeasure
 from perhop.errors import PerhopError
 from perhop.runs.parallel import available_cores, parallel_map
 from perhop.scenario import document
+from perhop.scenario.ranges import Value
 from perhop.stores import metrics
 from perhop.sweeps.plan import make_point
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from perhop.scenario.ranges import Value
 
 Samples = "dict[int, float]"
 """A value by seed."""

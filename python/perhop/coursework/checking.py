@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import stdev
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from perhop._engine import student_t_quantile
+from perhop.coursework.answers import Answer
 from perhop.coursework.bench import Bench
-from perhop.coursework.lab import ALIKE, FILE, Choice, Condition, Goal, Number, SettingQuestion
+from perhop.coursework.lab import ALIKE, FILE, Choice, Condition, Goal, Lab, Number, Question, SettingQuestion
 from perhop.errors import PerhopError
+from perhop.scenario.ranges import Value
 from perhop.show.numbers import exact
 from perhop.statistics.intervals import UPPER, Estimate, estimate, paired_difference
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from perhop.coursework.answers import Answer
-    from perhop.coursework.lab import Lab, Question
-    from perhop.scenario.ranges import Value
 
 State: TypeAlias = Literal["right", "wrong", "missing"]
 FACTORS = (1000.0, 1e6, 100.0, 8.0)

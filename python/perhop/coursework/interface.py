@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perhop.coursework import answers, bench, checking, lab
-
-if TYPE_CHECKING:
-    from perhop.coursework.checking import Checked
+from perhop.coursework.checking import Checked
 
 
 def course(name: str, file: Path | str) -> list[Checked]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from perhop.errors import PerhopError
 from perhop.measures import naming
 from perhop.scenario import document
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LABS = Path(__file__).parent / "labs"
 """The labs that come with perhop, a folder each."""

@@ -7,16 +7,14 @@ import itertools
 import json
 import os
 import stat
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.files import filesystem
 from perhop.files.filesystem import atomic_write
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 STDOUT = Path("-")
 _STDOUT_NAMES = frozenset({Path("/dev/stdout"), Path("/dev/fd/1"), Path("/proc/self/fd/1")})

@@ -12,15 +12,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
 from perhop.files import filesystem, inputs
 from perhop.files.outputs import write
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 NEW, OLD = ".perhop-report-new", ".perhop-report-old"
 """Directories of the report to come and of the one replaced. OLD exists once NEW is complete."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from perhop.measures import finite_flows, listing
 from perhop.plurals import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _CLAUSE = re.compile(r"[;,] (?:and )?(none (?!where they leave)[^(]*?)(?: \([^)]*\))?\.$")
 """The clause of a measure's description on flows, links or users without a value."""

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from perhop import _engine
 from perhop.measures import fairness
 from perhop.measures.flow_table import Flows, Members, ratio, slack_of, without_nan
 from perhop.measures.run import COLORS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 Unit: TypeAlias = Literal["bit/s", "s", "packets", "B", "fraction", "s/h", ""]
 Kind: TypeAlias = Literal["count", "number", "optional-count", "optional", "by-color", "optional-by-color"]

@@ -9,20 +9,16 @@ most one censored time beside its own: with arrivals at a constant rate, up to t
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perhop._engine import product_limit
 from perhop.measures.fairness import quantile
 from perhop.statistics.observations import Distribution
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from numpy.typing import NDArray
 
 MOST_OPEN = 0.05
 """A mean is a lower bound where the open times are more than this part of all, so far."""

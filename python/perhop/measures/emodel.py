@@ -12,11 +12,9 @@ Echo is left out: the echo cancellers are perfect. The short form of Cole and Ro
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Literal, NamedTuple, TypeAlias
 
 CodecName: TypeAlias = Literal["g711", "g711-plc", "g729a-vad"]
 

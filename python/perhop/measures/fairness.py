@@ -8,11 +8,8 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 T = TypeVar("T")
 

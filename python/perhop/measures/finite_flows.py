@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from perhop.measures.catalog import Unit
 from perhop.measures.durations import MOST_OPEN, Durations
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from perhop.measures.catalog import Unit
 
 FEWEST_FOR_P99 = 100
 """A 99th percentile of flows is reported of at least so many, those of all runs together."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from perhop.measures import emodel
 from perhop.measures.catalog import APPLICATION, CLASS, LINK, QUEUE, RUN, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 OF_FLOWS = frozenset({"profile_success", "reservation_success"})
 """Shares of flows. The flows of a run share its random numbers, so that a run is one trial."""

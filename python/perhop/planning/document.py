@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from perhop import _engine, routers
 from perhop.errors import ArgumentError, BlockError, PerhopError
 from perhop.files import inputs
 from perhop.planning import growth, objectives
+from perhop.planning.growth import Demand
+from perhop.planning.objectives import Bound
 from perhop.planning.searching import tuning_plan
 from perhop.routers import beside
 from perhop.runs import budget, extent
@@ -19,18 +22,11 @@ from perhop.scenario import document, file_kinds
 from perhop.scenario.document import Base
 from perhop.scenario.keys import Flag, Fraction, Key, Multiple, Other, Table, Text, Texts, Whole
 from perhop.scenario.paths import is_of_a_control, put
+from perhop.scenario.ranges import Range
 from perhop.stores.metrics import names_of
 from perhop.sweeps import contradictions, tuning
 from perhop.sweeps.plan import TITLE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from perhop.planning.growth import Demand
-    from perhop.planning.objectives import Bound
-    from perhop.scenario.ranges import Range
-    from perhop.sweeps.tuning import Choice
+from perhop.sweeps.tuning import Choice
 
 LADDER = (8, 15, 30)
 """Runs of a plan that names no number: the most that fit into `EVENTS`."""

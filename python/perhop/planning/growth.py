@@ -13,16 +13,13 @@ import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from perhop.errors import PerhopError
 from perhop.plurals import counted
-from perhop.scenario.paths import put
+from perhop.scenario.paths import Keys, put
 from perhop.scenario.quantities import NUMBER, UNIT, canonical
 from perhop.scenario.ranges import COUNTED, plain
-
-if TYPE_CHECKING:
-    from perhop.scenario.paths import Keys
 
 State: TypeAlias = "bool | None"
 """Of all objectives together: they hold, one breaks, or the runs cannot tell."""

@@ -5,40 +5,32 @@ from __future__ import annotations
 import difflib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from perhop import routers
 from perhop.planning import growth
-from perhop.planning.document import exported
+from perhop.planning.document import Plan, exported
+from perhop.planning.growth import Bracket, Demand, State
 from perhop.planning.searching import tuning_plan
-from perhop.planning.verdicts import STATES, judge, smallest_margins
+from perhop.planning.verdicts import STATES, ObjectiveVerdict, judge, smallest_margins
 from perhop.plurals import counted
 from perhop.processes import interrupts
 from perhop.runs.written import Written
-from perhop.statistics.intervals import estimate
+from perhop.scenario.ranges import Value
+from perhop.statistics.intervals import Estimate, estimate
 from perhop.statistics.multiplicity import difference
 from perhop.statistics.observations import Observations
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps import failing
-from perhop.sweeps.job import kept, open_backend
-from perhop.sweeps.plan import make_point
-from perhop.sweeps.run import Runner
+from perhop.sweeps.job import Workplace, kept, open_backend
+from perhop.sweeps.plan import Point, make_point
+from perhop.sweeps.run import Counts, Failure, Progress, Runner
 from perhop.sweeps.tuning import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from perhop.planning.document import Plan
-    from perhop.planning.growth import Bracket, Demand, State
-    from perhop.planning.verdicts import ObjectiveVerdict
-    from perhop.scenario.ranges import Value
-    from perhop.statistics.intervals import Estimate
-    from perhop.sweeps.job import Workplace
-    from perhop.sweeps.plan import Point
-    from perhop.sweeps.run import Counts, Failure, Progress
     from perhop.sweeps.tune import Tuned, Winner
 
 Multiples = Mapping[str, float]

@@ -17,8 +17,9 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from perhop.errors import PerhopError
 from perhop.measures import naming
@@ -26,9 +27,6 @@ from perhop.planning.words import EXAMPLES, LOSS, MEASURES, PROFILES, STATISTICS
 from perhop.routers import units as codepoints
 from perhop.scenario.quantities import NUMBER, UNIT
 from perhop.sweeps.contradictions import Sides, ranked
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 Comparison: TypeAlias = Literal["<", "<=", ">", ">="]
 

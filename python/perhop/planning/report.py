@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from perhop.planning.job import JudgedSetting, Limit, Planned
 from perhop.planning.summary import answers, lead, notes, settings, tables
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
 from perhop.show.page import HtmlPlot, html_drawing
-from perhop.show.report import Code, Origin, Records, Report, Text
+from perhop.show.report import Code, Origin, Part, Records, Report, Text
 from perhop.show.report_files import write_report
 from perhop.show.sheet import LINE, SERIES, Margins, Sheet, draw, text_width
 from perhop.show.text import label
 from perhop.sweeps import failing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from perhop.planning.job import JudgedSetting, Limit, Planned
-    from perhop.show.report import Part
 
 BAR = 26.0
 """Height of a demand in the picture, in points."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from perhop.planning.verdicts import score
@@ -9,8 +10,6 @@ from perhop.statistics.observations import Observations
 from perhop.sweeps.tuning import Objective, TuningPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from perhop.planning.document import Plan
 
 SCORE = "score"

@@ -5,27 +5,21 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from perhop.measures import absent, catalog, finite_flows
-from perhop.planning.verdicts import BREAKS, HOLDS, STATES, corrected
+from perhop.planning.job import Better, JudgedSetting, Limit, Planned
+from perhop.planning.verdicts import BREAKS, HOLDS, STATES, ObjectiveVerdict, corrected
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
 from perhop.show.numbers import MISSING, exact, fixed, rounded, shown
-from perhop.show.report import Code, Records, Report, Text, as_notebook, as_text
-from perhop.statistics.intervals import MOST_RUNS
+from perhop.show.report import Code, Part, Records, Report, Text, as_notebook, as_text
+from perhop.statistics.intervals import MOST_RUNS, Estimate
 from perhop.statistics.multiplicity import family, p_text
 from perhop.stores.metrics import engine_id
 from perhop.sweeps import failing, tune_answers
 from perhop.sweeps.summary import estimate_json, short_names
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perhop.planning.job import Better, JudgedSetting, Limit, Planned
-    from perhop.planning.verdicts import ObjectiveVerdict
-    from perhop.show.report import Part
-    from perhop.statistics.intervals import Estimate
 
 MOST_LINES = 60
 """Changed lines of a configuration that a terminal gets."""

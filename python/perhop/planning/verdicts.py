@@ -9,6 +9,7 @@ or classes, it holds where it holds for each, and the worst is shown.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,10 @@ from perhop.statistics import judging
 from perhop.statistics.intervals import ALPHA, MOST_RUNS, UPPER, Estimate
 from perhop.statistics.judging import Check
 from perhop.statistics.multiplicity import holm, p_value
+from perhop.statistics.observations import Observations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from perhop.planning.objectives import Bound
-    from perhop.statistics.observations import Observations
 
 HOLDS, BREAKS, OPEN = "holds", "breaks", "cannot tell"
 STATES: Mapping[bool | None, str] = {True: HOLDS, False: BREAKS, None: OPEN}

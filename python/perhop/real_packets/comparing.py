@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError, ScenarioError
 from perhop.plurals import counted
 from perhop.real_packets import LIVE_RUNS, SIMULATED_RUNS, equivalence, explain, laboratory, report
+from perhop.real_packets.equivalence import Margin
+from perhop.real_packets.laboratory import Device, LiveResult
+from perhop.real_packets.report import Compared
 from perhop.runs import extent, simulate
+from perhop.runs.result import Result
 from perhop.runs.written import command_line
 from perhop.scenario import reading
+from perhop.scenario.reading import ScenarioSource
 from perhop.sweeps.interface import quietly
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from perhop.real_packets.equivalence import Margin
-    from perhop.real_packets.laboratory import Device, LiveResult
-    from perhop.real_packets.report import Compared
-    from perhop.runs.result import Result
-    from perhop.scenario.reading import ScenarioSource
-    from perhop.sweeps.run import Progress
+from perhop.sweeps.run import Progress
 
 
 def compare(

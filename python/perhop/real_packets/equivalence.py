@@ -15,15 +15,18 @@ import math
 import re
 import statistics
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from perhop._engine import student_t_cdf, student_t_quantile
 from perhop.errors import PerhopError
 from perhop.measures import catalog, finite_flows, flow_table
 from perhop.measures.finite_flows import FiniteFlows
-from perhop.measures.run import COLORS
+from perhop.measures.run import COLORS, Run
+from perhop.real_packets.laboratory import LiveResult
+from perhop.runs.result import Result
 from perhop.scenario.quantities import RATES, TIMES, UNIT, canonical, with_printed
 from perhop.show.readable import LOSS
 from perhop.statistics.intervals import (
@@ -41,13 +44,6 @@ from perhop.statistics.intervals import (
 )
 from perhop.statistics.multiplicity import holm
 from perhop.statistics.proportions import difference, proportion
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from perhop.measures.run import Run
-    from perhop.real_packets.laboratory import LiveResult
-    from perhop.runs.result import Result
 
 Kind: TypeAlias = Literal["class", "link"]
 VERDICTS: tuple[Verdict, ...] = ("equivalent", "different", "cannot tell")

@@ -11,23 +11,19 @@ import json
 import platform
 import re
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from perhop import _engine
 from perhop.blocks import catalogue
 from perhop.errors import ScenarioError
-from perhop.real_packets.equivalence import between, collect
+from perhop.real_packets.equivalence import Comparison, Key, Samples, between, collect
+from perhop.real_packets.laboratory import LiveResult
+from perhop.runs.result import Result
 from perhop.show.numbers import exact
 from perhop.statistics.intervals import Difference, paired
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from perhop.real_packets.equivalence import Comparison, Key, Samples
-    from perhop.real_packets.laboratory import LiveResult
-    from perhop.runs.result import Result
 
 
 @dataclass(frozen=True, slots=True)

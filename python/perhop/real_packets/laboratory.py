@@ -6,22 +6,19 @@ import json
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
 from perhop.measures.run import Run
 from perhop.runs import extent, result
+from perhop.runs.summary import Summary
 from perhop.scenario import reading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from perhop.runs.summary import Summary
-    from perhop.scenario.reading import ScenarioSource
+from perhop.scenario.reading import ScenarioSource
 
 WORKER = Path(__file__).with_name("worker.py")
 

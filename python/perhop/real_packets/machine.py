@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from perhop.real_packets.laboratory import LiveReport, LiveResult
 from perhop.runs import summary
+from perhop.runs.summary import Summary
 from perhop.show.numbers import measured
 from perhop.show.report import Records, Report, Text, as_text
-
-if TYPE_CHECKING:
-    from perhop.real_packets.laboratory import LiveReport, LiveResult
-    from perhop.runs.summary import Summary
 
 
 def summarized(result: LiveResult) -> Summary:

@@ -6,22 +6,21 @@ import ipaddress
 import re
 import socket
 import threading
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from perhop.errors import PerhopError
 from perhop.processes.local_server import Patience
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from prometheus_client.core import Metric
 
 PREFIX = "perhop_live"
 

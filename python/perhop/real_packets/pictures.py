@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from perhop.real_packets.equivalence import MEASURES, VERDICTS
+from perhop.real_packets.equivalence import MEASURES, VERDICTS, Comparison, Line
 from perhop.runs.pictures import throughput_beside, waiting_times_beside
 from perhop.show.declared import Axis, Plot, Reference, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perhop.real_packets.equivalence import Comparison, Line
     from perhop.real_packets.report import Compared
 
 SOURCES = Axis("source", "", {"simulated": "simulated", "live": "on real packets"})

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from perhop.real_packets.explain import otherwise
+from perhop.real_packets.equivalence import Key, Line
+from perhop.real_packets.explain import Change, otherwise
 from perhop.show.numbers import rounded
+from perhop.statistics.intervals import Difference
 
 if TYPE_CHECKING:
-    from perhop.real_packets.equivalence import Key, Line
-    from perhop.real_packets.explain import Change
     from perhop.real_packets.report import Compared
-    from perhop.statistics.intervals import Difference
 
 
 def to_json(compared: Compared) -> str:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from perhop.errors import PerhopError
 from perhop.runs import pictures
+from perhop.runs.result import Result
+from perhop.show.declared import Plot, Row
 from perhop.show.plot import figure
 from perhop.show.topology import network_figure
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from matplotlib.figure import Figure
-
-    from perhop.runs.result import Result
-    from perhop.show.declared import Plot, Row
 
 NO_PROBES = 'the scenario samples nothing over time; give it `probes = { interval = "100ms" }`'
 

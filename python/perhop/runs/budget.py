@@ -9,14 +9,12 @@ seconds where they are not. Fewer than five runs are never made: their intervals
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perhop import _engine
 from perhop.runs import one_run, parallel
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 LADDER = (5, 10, 30)
 """Numbers of runs, ascending. Of thirty runs most intervals cover as often as they say, of

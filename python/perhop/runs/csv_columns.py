@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 from perhop.measures import listing, naming
 from perhop.measures.run import COLORS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Explained: TypeAlias = tuple[str, str]
 """Unit and meaning."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -17,10 +19,6 @@ from perhop.files import outputs
 from perhop.files.swap import replace_report
 from perhop.runs import csv_columns
 from perhop.show.readable import end_names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 COLUMNS = "columns.csv"
 """The file that explains the columns of the others, and marks a folder as ours."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from perhop.errors import PerhopError
 from perhop.measures import catalog, finite_flows, flow_table
 from perhop.runs import extent, frames, observing, populations
+from perhop.runs.result import Result
 from perhop.show.readable import Estimates
 from perhop.statistics.observations import Observations, paired
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perhop.runs.result import Result
 
 Named = tuple[dict[str, Any], Observations]
 """The observations of a measure at one place, and the columns that name the place."""

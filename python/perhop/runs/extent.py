@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from perhop.errors import ArgumentError, PerhopError
 from perhop.runs.parallel import available_cores
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_SEED = 2**64 - 1
 MAX_RUNS = 100_000

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from perhop.measures import catalog, finite_flows, flow_table, naming
 from perhop.plurals import lasting
 from perhop.runs import budget, observing, populations
+from perhop.runs.result import Result
 from perhop.scenario.traces import traces
 from perhop.show.numbers import exact
 from perhop.show.readable import HEADS, LOSS, end_names
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from perhop.runs.result import Result
 
 
 def counted(result: Result, heads: Collection[str], *, by_default: bool) -> str:

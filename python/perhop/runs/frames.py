@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,8 @@ from perhop.measures import catalog, flow_table
 from perhop.measures.run import COLORS, Group, Run
 from perhop.runs import observing
 from perhop.show.readable import end_names
-
-if TYPE_CHECKING:
-    from perhop.statistics.intervals import Estimate
-    from perhop.statistics.observations import Observations, ObservedQueue
+from perhop.statistics.intervals import Estimate
+from perhop.statistics.observations import Observations, ObservedQueue
 
 _TYPES: Mapping[catalog.Kind, pl.DataType] = {
     "count": pl.Int64(),

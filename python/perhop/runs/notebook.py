@@ -9,20 +9,16 @@ from __future__ import annotations
 import base64
 import html
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from perhop.errors import PerhopError, ScenarioError
-from perhop.runs.result import describe_runs
+from perhop.runs.result import Result, describe_runs
 from perhop.scenario import reading
+from perhop.scenario.base import Table
 from perhop.show.readable import html_table, readable
 from perhop.show.text import printable
 from perhop.show.topology import ends, network_svg, queue_text, written_out
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from perhop.runs.result import Result
-    from perhop.scenario.base import Table
 
 
 def of_table(table: Table) -> str:

@@ -7,21 +7,16 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perhop.measures import catalog, flow_table, naming
 from perhop.measures.durations import Durations
-from perhop.measures.finite_flows import FEWEST_FOR_P99
+from perhop.measures.finite_flows import FEWEST_FOR_P99, FiniteFlows, FiniteFlowsMeasure
+from perhop.measures.run import Run
 from perhop.statistics.observations import Distribution, Observations, ObservedQueue
 from perhop.statistics.proportions import FEW
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perhop.measures.finite_flows import FiniteFlows, FiniteFlowsMeasure
-    from perhop.measures.run import Run
 
 Waits = tuple["Distribution | None", ...]
 """The waits of each run; None without any."""

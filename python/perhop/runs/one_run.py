@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,8 +28,6 @@ from typing import TYPE_CHECKING
 from perhop import _engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from perhop.runs.extent import Engine
     from perhop.runs.outcome import Outcome
 

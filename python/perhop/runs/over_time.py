@@ -11,23 +11,22 @@ import itertools
 import json
 import math
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.files.outputs import STDOUT, prepare_file, write
+from perhop.measures.run import Run
 from perhop.runs import pictures
 from perhop.show.declared import Axis, Plot, Row
+from perhop.show.distributions import Drawn
 from perhop.show.numbers import short
 from perhop.show.table import records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from perhop.measures.run import Run
-    from perhop.show.distributions import Drawn
     from perhop.show.sheet import Picture
 
 FORMATS = (".svg", ".png")

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from perhop import _engine
 from perhop.measures import catalog, finite_flows
 from perhop.measures.run import COLORS, REVERSE
 from perhop.runs import frames, observing
-from perhop.runs.summary import numbers
+from perhop.runs.result import Result
+from perhop.runs.summary import Summary, numbers
 from perhop.show.numbers import MISSING, PAGE, count, exact, percent
-from perhop.show.page import html_network, html_plot
+from perhop.show.page import HtmlNetwork, HtmlPlot, html_network, html_plot
 from perhop.show.readable import KEPT, end_names
-from perhop.show.report import Origin, Records, Report
+from perhop.show.report import Origin, Part, Records, Report
 from perhop.show.report_files import write_report
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from perhop.runs.result import Result
-    from perhop.runs.summary import Summary
-    from perhop.show.page import HtmlNetwork, HtmlPlot
-    from perhop.show.report import Part
 
 MOST_ANSWERS = 6
 """Classes that the sentences at the top tell of."""

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
+from perhop._engine import Cancel
 from perhop.processes import memory
 from perhop.runs import one_run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from perhop._engine import Cancel
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,11 @@ import polars as pl
 
 from perhop.measures import finite_flows
 from perhop.measures.finite_flows import FiniteFlows
+from perhop.measures.run import Run
 from perhop.runs import frames, observing
 from perhop.show.readable import Estimates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perhop.measures.run import Run
     from perhop.runs.result import Result
 
 SIZES = (finite_flows.SHORT, finite_flows.MEDIUM)

@@ -6,6 +6,7 @@ The model itself is `perhop.measures.emodel`, whose names stand here, too.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -29,8 +30,6 @@ from perhop.runs import frames, observing
 from perhop.show.readable import Estimates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from perhop.runs.result import Result
 
 __all__ = [

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
 import polars as pl
@@ -18,11 +19,7 @@ from perhop.errors import PerhopError
 from perhop.files import filesystem, outputs
 from perhop.measures.run import COLORS
 from perhop.runs import one_run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from perhop.runs.outcome import Outcome
+from perhop.runs.outcome import Outcome
 
 REVERSE = " (reverse)"
 """The end of the name of a link's reverse direction."""

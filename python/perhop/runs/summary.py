@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from perhop.runs import footnotes, pictures
-from perhop.runs.result import describe_runs
+from perhop.runs.result import Result, describe_runs
 from perhop.show import limits
+from perhop.show.declared import Plot, Row
 from perhop.show.numbers import rounded
 from perhop.show.readable import LEFT_OUT_FIRST, readable
 from perhop.show.report import Records, Report, Text, as_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import polars as pl
-
-    from perhop.runs.result import Result
-    from perhop.show.declared import Plot, Row
 
 
 @dataclass(frozen=True, slots=True)

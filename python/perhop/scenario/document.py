@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perhop import _engine
 from perhop.errors import PerhopError
@@ -18,10 +18,7 @@ from perhop.files.inputs import SCENARIO_NEEDS, read_text, toml
 from perhop.scenario.base import plain
 from perhop.scenario.paths import Entries, Keys, is_of_a_control, put
 from perhop.scenario.quantities import NUMBER
-from perhop.scenario.ranges import text_of
-
-if TYPE_CHECKING:
-    from perhop.scenario.ranges import Value
+from perhop.scenario.ranges import Value, text_of
 
 _NAMED_TABLES = frozenset({"links", "flows", "paths", "profiles"})
 """The tables of a scenario that hold others by name."""

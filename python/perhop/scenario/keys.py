@@ -5,14 +5,12 @@ A reader asks its table for values, and `perhop schema` prints the same table: t
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perhop.errors import PerhopError
 from perhop.scenario import document, ranges
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Schema = dict[str, Any]
 PLAIN: Schema = {"type": ["string", "number", "boolean"]}

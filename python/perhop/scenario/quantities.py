@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from perhop import _engine
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PRINTED: Mapping[str, str] = {
     "bit/s": "bps",

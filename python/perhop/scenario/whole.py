@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from perhop.errors import PerhopError
 from perhop.files import inputs
 from perhop.scenario.base import Table, attribute, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Whole(Table):

@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from perhop.show.declared import Axis, Plot, Row
 from perhop.statistics.intervals import estimate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import ArrayLike, NDArray
 
 Numbers: TypeAlias = "NDArray[np.float64]"
 Drawn: TypeAlias = "tuple[Plot, list[Row]]"

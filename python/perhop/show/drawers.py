@@ -13,13 +13,11 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import TracebackType
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
 
 T = TypeVar("T")
 

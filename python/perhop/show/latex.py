@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from perhop.show.numbers import MISSING
 from perhop.show.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _NUMBER = re.compile(r"([−+-]?)(\d+(?:\.\d+)?)(?: ± (\d+(?:\.\d+)?))?")
 _SPECIAL = {

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perhop import _engine
 from perhop.measures import catalog
-from perhop.measures.run import REVERSE
+from perhop.measures.run import REVERSE, Group, Run
 from perhop.show.numbers import exact, short
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from perhop.measures.run import Group, Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import ScaledTranslation
 
-from perhop.show.declared import chosen
+from perhop.show.declared import Factor, Plot, Reference, Row, chosen
 from perhop.show.sheet import INK, MARKS, MUTED, SERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from matplotlib.axes import Axes
 
-    from perhop.show.declared import Factor, Plot, Reference, Row
 
 NAMED = {"blue": SERIES[1], "green": SERIES[2]}
 _DASHES = ("-", "--", ":", "-.")

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
-from perhop.statistics.intervals import is_symmetric
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perhop.statistics.intervals import Estimate
+from perhop.statistics.intervals import Estimate, is_symmetric
 
 MISSING = "–"
 """The sign for a number that is not known."""

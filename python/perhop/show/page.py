@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,19 +11,15 @@ import jinja2
 from markupsafe import Markup
 
 from perhop import _engine
+from perhop.show.declared import Plot, Row
 from perhop.show.plot import caption, drawing
-from perhop.show.sheet import SERIES
-from perhop.show.table import interval, measured, published_text, spans, spread_text
+from perhop.show.sheet import SERIES, Drawing, Picture
+from perhop.show.table import Pivot, interval, measured, published_text, spans, spread_text
 from perhop.show.text import inline_markdown, markdown, printable
 from perhop.show.topology import draw_network
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from perhop.show.declared import Plot, Row
     from perhop.show.report import Report
-    from perhop.show.sheet import Drawing, Picture
-    from perhop.show.table import Pivot
 
 
 @dataclass(frozen=True, slots=True)

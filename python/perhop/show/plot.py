@@ -6,14 +6,16 @@ The same rows give the same bytes: element ids are salted with a constant and no
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from perhop.show import marks
-from perhop.show.declared import chosen
+from perhop.show.declared import Axis, Bound, Factor, Plot, Row, chosen
 from perhop.show.sheet import (
     GRID,
     INK,
@@ -21,6 +23,7 @@ from perhop.show.sheet import (
     MUTED,
     SERIES,
     TEXT,
+    Drawing,
     Margins,
     Numbers,
     Picture,
@@ -33,13 +36,8 @@ from perhop.show.sheet import (
 from perhop.show.text import label
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-    from perhop.show.declared import Axis, Bound, Factor, Plot, Row
-    from perhop.show.sheet import Drawing
 
 __all__ = ["GRID", "INK", "MUTED", "SERIES", "Picture", "caption", "drawing", "figure"]
 

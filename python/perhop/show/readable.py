@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -14,9 +15,6 @@ from perhop.measures.run import COLORS
 from perhop.show.latex import latex_table
 from perhop.show.numbers import MISSING, estimated, exact, short
 from perhop.show.table import records
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 _SUMMARIES = {
     entry.name: (entry.unit, entry.summary)

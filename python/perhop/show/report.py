@@ -8,19 +8,15 @@ they stand on pages alone.
 from __future__ import annotations
 
 import html
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from perhop import _engine
 from perhop.show.readable import html_table
+from perhop.show.table import Pivot, continued, prose, records
 from perhop.show.table import as_text as grid_as_text
-from perhop.show.table import continued, prose, records
 from perhop.show.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from perhop.show.table import Pivot
 
 
 class Part(Protocol):

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perhop.files.outputs import manifest, manifest_entry
 from perhop.files.swap import earlier_plots, replace_report
 from perhop.show.page import HtmlNetwork, HtmlPlot, as_page
+from perhop.show.sheet import Picture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
     import polars as pl
 
     from perhop.show.report import Report
-    from perhop.show.sheet import Picture
 
 
 def write_report(

@@ -11,6 +11,7 @@ import io
 import re
 import textwrap
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -25,8 +26,6 @@ from perhop.show.numbers import tick_labels
 from perhop.show.text import label, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from matplotlib.axes import Axes
 
 INK = "#1c1d1f"

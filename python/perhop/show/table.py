@@ -11,17 +11,13 @@ import itertools
 import math
 import re
 import textwrap
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from perhop.show import declared
+from perhop.show.declared import Bound, Row, Table
 from perhop.show.numbers import MISSING
 from perhop.statistics.intervals import is_symmetric
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from perhop.show.declared import Bound, Row, Table
 
 DERIVED = "†"
 LOWER, HIGHER = "↓", "↑"

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from perhop import _engine
@@ -35,10 +37,7 @@ from perhop.show.sheet import (
 from perhop.show.text import label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 LINE = 11.5
 """Height of a line of text, of which BASE lie above its base line."""

@@ -11,13 +11,11 @@ percentiles have intervals of their own: `perhop.statistics.proportions`, `perho
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from perhop._engine import student_t_cdf, student_t_quantile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 CONFIDENCE = 0.95
 UPPER = 0.5 + CONFIDENCE / 2

@@ -9,15 +9,10 @@ where the interval contains the bound. A claim that makes several statements com
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from perhop.statistics.intervals import runs_to_exclude
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from perhop.statistics.intervals import Estimate
+from perhop.statistics.intervals import Estimate, runs_to_exclude
 
 STATES = {True: "holds", False: "does not hold", None: "cannot tell"}
 """The text of each state."""

@@ -15,21 +15,15 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perhop._engine import student_t_cdf, student_t_quantile
 from perhop.statistics.intervals import ALPHA, UPPER, Estimate, half_width_of
-from perhop.statistics.observations import ObservedQueue, paired
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from perhop.statistics.observations import Observations
+from perhop.statistics.observations import Observations, ObservedQueue, paired
 
 _REACH = 9.0
 """Standard deviations beyond which the normal distribution is left out."""

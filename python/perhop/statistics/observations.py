@@ -14,11 +14,13 @@ from __future__ import annotations
 import functools
 import math
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from perhop._engine import product_limit
 from perhop.statistics.intervals import Estimate, estimate
@@ -30,11 +32,6 @@ from perhop.statistics.proportions import (
     interval,
     proportion,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import ArrayLike, NDArray
 
 LEVELS = (
     *(0.0, 0.05, 0.1, 0.2, 0.3, 0.375, 0.425, 0.45, 0.475, 0.5, 0.525, 0.55, 0.575, 0.625, 0.7, 0.8, 0.85),

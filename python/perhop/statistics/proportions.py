@@ -10,13 +10,10 @@ trials as would spread as much as the runs do.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from perhop._engine import beta_quantile, student_t_quantile
 from perhop.statistics.intervals import UPPER, Estimate
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NORMAL = 1.959963984540054
 """The standard normal distribution's 97.5 % quantile."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from perhop._engine import Ack, Loss, Random
 from perhop.blocks.plugins import CongestionControl
-
-if TYPE_CHECKING:
-    from perhop._engine import Ack, Loss, Random
 
 
 class AgentWindow(CongestionControl):

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perhop.measures import catalog, finite_flows, flow_table, naming
 from perhop.measures.durations import Durations
 from perhop.runs import observing
 from perhop.statistics.observations import LEVELS, Distribution, Observations, ObservedQueue
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 OF = "#of"
 ROOM = "#room"

@@ -20,15 +20,12 @@ import struct
 import time
 import uuid
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from perhop.files import filesystem
 from perhop.files.filesystem import sync_directory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
 
 MAGIC = b"perhop runs 2\n"
 ENDING = ".journal"

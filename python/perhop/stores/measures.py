@@ -15,10 +15,9 @@ import struct
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from perhop.stores.directory import Contents
+from perhop.stores.directory import Contents
 
 _RUN = struct.Struct("<cIQd")
 

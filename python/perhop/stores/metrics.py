@@ -13,9 +13,10 @@ import math
 import sys
 import time
 from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perhop import _engine
 from perhop.measures import catalog, durations, fairness, finite_flows, flow_table
@@ -23,9 +24,6 @@ from perhop.runs import observing, one_run
 from perhop.statistics import observations
 from perhop.stores.companions import companions, is_companion
 from perhop.stores.outcomes import engine_digest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,18 +16,16 @@ import json
 import struct
 import threading
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from perhop import _engine
 from perhop.plurals import counted
 from perhop.stores.directory import Journals, Place
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _ARRAY = "$array"
 _ALIGNMENT = 8

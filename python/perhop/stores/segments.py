@@ -15,7 +15,8 @@ import gzip
 import hashlib
 import io
 from array import array
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import polars as pl
 
@@ -23,10 +24,6 @@ from perhop.files import filesystem
 from perhop.plurals import counted_are
 from perhop.stores.journal import joined, pieces
 from perhop.stores.measures import Encoder, Layout, Record, runs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
 RUNS, SCENARIOS, ARCHIVE = ENDINGS = (".runs.parquet", ".scenarios.parquet", ".journal.gz")
 _SUM_DIGITS = 32

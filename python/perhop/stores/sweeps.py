@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -24,11 +25,7 @@ from perhop.errors import PerhopError, PerhopWarning
 from perhop.stores import measures, segments
 from perhop.stores.companions import chosen, is_companion
 from perhop.stores.directory import Journals, remove_left
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from perhop.stores.measures import Record
+from perhop.stores.measures import Record
 
 _KEYS = {"scenario": pl.String, "engine": pl.String, "seed": pl.UInt64, "wall_s": pl.Float64}
 _RUN = ("scenario", "engine", "seed")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+from types import TracebackType
+from typing import Protocol, Self, TypeAlias
 
 from perhop import _engine
 from perhop.errors import BlockError, ScenarioError
 from perhop.processes import memory
 from perhop.runs import one_run
 from perhop.stores.metrics import Measured, simulate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
 
 _NAP_S = 0.05
 _AT_ONCE = 256

@@ -10,21 +10,18 @@ from the jackknife over seeds.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perhop.statistics.intervals import ALPHA, Estimate, half_width_of
-from perhop.statistics.multiplicity import of_extremes, ranking
+from perhop.statistics.multiplicity import Ranking, of_extremes, ranking
+from perhop.statistics.observations import Observations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from perhop.statistics.multiplicity import Ranking
-    from perhop.statistics.observations import Observations
     from perhop.sweeps.tuning import Objective
 
 _SAME = 1e-9

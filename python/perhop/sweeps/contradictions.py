@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _STATISTIC = re.compile(r"_(min|mean|p[0-9]+|max)(?=_|$)")
 _RANKS = {"min": 0.0, "max": 100.0}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from perhop.sweeps.run import Failure
     from perhop.sweeps.summary import PointSummary
 

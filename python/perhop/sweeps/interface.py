@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,9 @@ from perhop import extras
 from perhop.errors import PerhopError
 from perhop.runs.written import command_line
 from perhop.sweeps import job, plan, tuning
+from perhop.sweeps.job import Swept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from perhop.sweeps.job import Swept
     from perhop.sweeps.tune import Tuned
 
 

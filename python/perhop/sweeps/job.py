@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from perhop import extras
 from perhop.errors import ArgumentError
@@ -16,18 +17,10 @@ from perhop.runs.written import Written
 from perhop.show.numbers import exact
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps import failing
-from perhop.sweeps.backend import LocalBackend
-from perhop.sweeps.run import Counts, Runner, sweep
-from perhop.sweeps.summary import summarize, to_json, to_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from perhop.sweeps.backend import Backend
-    from perhop.sweeps.plan import SweepPlan
-    from perhop.sweeps.run import Failure, Progress
-    from perhop.sweeps.summary import PointSummary
-
+from perhop.sweeps.backend import Backend, LocalBackend
+from perhop.sweeps.plan import SweepPlan
+from perhop.sweeps.run import Counts, Failure, Progress, Runner, sweep
+from perhop.sweeps.summary import PointSummary, summarize, to_json, to_text
 
 BACKENDS = ("local", "ray")
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from perhop.measures import catalog
 from perhop.show.readable import KEPT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 LINKS = ("utilization", "delay_p99_s")
 """The measures that a sweep shows of each link."""

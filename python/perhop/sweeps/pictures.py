@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import MaxNLocator
 
 from perhop.scenario.quantities import NUMBER, UNIT, canonical
-from perhop.scenario.ranges import text_of
+from perhop.scenario.ranges import Value, text_of
 from perhop.show.declared import Axis, Plot, Row
 from perhop.show.drawers import Drawers
 from perhop.show.numbers import tick_labels
@@ -21,13 +21,11 @@ from perhop.show.page import HtmlPlot, html_drawing, html_plot
 from perhop.show.sheet import MARKS as SHAPES
 from perhop.show.sheet import SERIES, TEXT, Margins, Sheet, draw, text_width, tick_texts
 from perhop.show.text import label
-from perhop.sweeps.summary import metric_names, short_names, shown_name, unit_of
+from perhop.sweeps.summary import PointSummary, metric_names, short_names, shown_name, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from perhop.scenario.ranges import Value
-    from perhop.sweeps.summary import PointSummary
 
 MOST_PLOTS = 12
 MOST_SERIES = 6

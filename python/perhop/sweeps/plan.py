@@ -11,23 +11,20 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from perhop.errors import PerhopError
 from perhop.measures import naming
 from perhop.plurals import counted
 from perhop.runs import extent
 from perhop.scenario import document, file_kinds
+from perhop.scenario.document import Base
 from perhop.scenario.keys import COLUMN, FRACTION, RANGE, Fraction, Key, Other, Table, Text, Texts, Whole
 from perhop.scenario.ranges import Value, parse_range, text_of
 from perhop.stores.metrics import names_of
 from perhop.sweeps.backend import RunErrors
 from perhop.sweeps.of_traffic import of_traffic
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from perhop.scenario.document import Base
 
 DEFAULT_RUNS = 6
 DEFAULT_MOST_RUNS = 100

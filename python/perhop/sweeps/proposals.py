@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,8 +26,6 @@ except ImportError:
     raise extras.TUNE.missing from None
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from perhop.sweeps.tuning import Choice, TuningPlan
 
 MOST_REPEATS = 20

@@ -5,20 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
 
 from perhop import extras
 from perhop.blocks import sending
 from perhop.errors import PerhopError
 from perhop.runs import one_run
 from perhop.stores.metrics import Measured, engine_id
-from perhop.sweeps.backend import Failed, attempt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
-
-    from perhop.sweeps.backend import Done, Task
+from perhop.sweeps.backend import Done, Failed, Task, attempt
 
 # Ray reads these as it is imported: it is not to report home, and not to warn of devices that we do not use.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

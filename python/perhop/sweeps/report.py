@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 from perhop.scenario.ranges import text_of
 from perhop.show.numbers import PAGE
 from perhop.show.report import Origin, Records, Report, Text
 from perhop.show.report_files import write_report
+from perhop.statistics.intervals import Estimate
 from perhop.statistics.multiplicity import exceeds, family, first_runs
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps import failing
+from perhop.sweeps.job import Swept
 from perhop.sweeps.pictures import WAITS, html_plots
 from perhop.sweeps.summary import (
+    PointSummary,
     lead,
     metric_names,
     of_runs,
@@ -27,14 +32,6 @@ from perhop.sweeps.summary import (
     summarize,
     unit_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from perhop.statistics.intervals import Estimate
-    from perhop.sweeps.job import Swept
-    from perhop.sweeps.summary import PointSummary
 
 Entry = TypeVar("Entry")
 MOST_IN_FULL = 1000

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING
 
 from perhop.blocks.digests import not_reused
 from perhop.processes import interrupts
+from perhop.statistics.observations import Observations
 from perhop.stores.companions import Gathered, chosen, meets
 from perhop.stores.measures import Layout, Record
-from perhop.stores.metrics import engine_id
-from perhop.sweeps.backend import Failed, Task
+from perhop.stores.metrics import Measured, engine_id
+from perhop.sweeps.backend import Backend, Failed, Task
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from perhop.statistics.observations import Observations
-    from perhop.stores.metrics import Measured
     from perhop.stores.sweeps import SweepStore
-    from perhop.sweeps.backend import Backend
     from perhop.sweeps.plan import Point, SweepPlan
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]

@@ -10,30 +10,24 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from perhop.measures import absent, catalog, finite_flows, naming
 from perhop.plurals import counted
-from perhop.scenario.ranges import text_of
-from perhop.show.numbers import MISSING, TERMINAL, exact, rounded, short
-from perhop.show.report import Records, Report, Text, as_text
+from perhop.scenario.ranges import Value, text_of
+from perhop.show.numbers import MISSING, TERMINAL, Style, exact, rounded, short
+from perhop.show.report import Part, Records, Report, Text, as_text
+from perhop.statistics.intervals import Estimate
+from perhop.statistics.observations import Observations
 from perhop.stores.companions import Gathered, meets
 from perhop.stores.metrics import engine_id, names_of
+from perhop.stores.sweeps import SweepStore
 from perhop.sweeps import failing
 from perhop.sweeps.backend import RunErrors
-from perhop.sweeps.run import is_wide
-
-if TYPE_CHECKING:
-    from perhop.scenario.ranges import Value
-    from perhop.show.numbers import Style
-    from perhop.show.report import Part
-    from perhop.statistics.intervals import Estimate
-    from perhop.statistics.observations import Observations
-    from perhop.stores.sweeps import SweepStore
-    from perhop.sweeps.plan import Point, SweepPlan
-    from perhop.sweeps.run import Failure
+from perhop.sweeps.plan import Point, SweepPlan
+from perhop.sweeps.run import Failure, is_wide
 
 Seeds = tuple[str, int, int]
 """A scenario's key, its first seed, and how many runs count."""

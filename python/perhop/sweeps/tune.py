@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from perhop.errors import ScenarioError
 from perhop.plurals import counted
@@ -27,21 +27,17 @@ from perhop.show.report import Records, Report, Text, as_text, plain
 from perhop.show.table import continued
 from perhop.statistics.intervals import Estimate
 from perhop.statistics.judging import all_of
+from perhop.statistics.observations import Observations
 from perhop.stores.metrics import engine_id
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps import failing, tune_answers
 from perhop.sweeps.choosing import Choice, Validated, choose
 from perhop.sweeps.job import Workplace, kept, open_backend
+from perhop.sweeps.plan import Point
 from perhop.sweeps.proposals import Proposals
-from perhop.sweeps.run import Counts, Runner
+from perhop.sweeps.run import Counts, Failure, Progress, Runner
 from perhop.sweeps.summary import MOST_COLUMNS, MOST_LINES, estimate_json, short_names, shown_name, shown_text
-from perhop.sweeps.tuning import literal
-
-if TYPE_CHECKING:
-    from perhop.statistics.observations import Observations
-    from perhop.sweeps.plan import Point
-    from perhop.sweeps.run import Failure, Progress
-    from perhop.sweeps.tuning import TuningPlan
+from perhop.sweeps.tuning import TuningPlan, literal
 
 BEST = 5
 """How many of the best trials run again on fresh seeds, where there is one objective."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from perhop.measures import absent
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
+from perhop.statistics.intervals import Estimate
 from perhop.sweeps.summary import short_names, shown_name, shown_text, unit_of
+from perhop.sweeps.tuning import Constraint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from perhop.statistics.intervals import Estimate
     from perhop.sweeps.tune import Trial, Tuned, Winner
-    from perhop.sweeps.tuning import Constraint
 
 KEPT: Mapping[bool | None, str] = {True: "kept", False: "missed", None: "cannot tell"}
 """What runs say of the constraints, in tables."""

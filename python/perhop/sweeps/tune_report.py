@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,17 +21,15 @@ from perhop.show.report import Origin, Records, Report
 from perhop.show.report_files import write_report
 from perhop.show.sheet import LINE, MUTED, SERIES, Margins, Sheet, draw, text_width, tick_texts
 from perhop.show.text import label
+from perhop.statistics.intervals import Estimate
 from perhop.sweeps import failing, tune_answers
 from perhop.sweeps.pictures import sides
 from perhop.sweeps.report import found_by, split_tables
 from perhop.sweeps.summary import short_names, shown_name, shown_text, unit_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.axes import Axes
 
-    from perhop.statistics.intervals import Estimate
     from perhop.sweeps.tune import Trial, Tuned, Winner
 
 MOST_PAIRS = 6

@@ -6,25 +6,22 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from perhop.errors import ArgumentError, PerhopError, ScenarioError
 from perhop.measures import naming
 from perhop.runs import extent
 from perhop.scenario import document, file_kinds
+from perhop.scenario.document import Base
 from perhop.scenario.keys import COLUMN, RANGE, Key, Table, Text, Texts, Whole
 from perhop.scenario.quantities import NUMBER, RATES, TIMES, UNIT, why_no_rate, with_printed
 from perhop.scenario.ranges import Range, Value, parse_range, text_of
 from perhop.statistics import judging
+from perhop.statistics.intervals import Estimate
+from perhop.statistics.observations import Observations
 from perhop.sweeps import contradictions
 from perhop.sweeps.plan import SCENARIO, SEED, SET, TITLE, Point, check_metrics, column, make_point
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from perhop.scenario.document import Base
-    from perhop.statistics.intervals import Estimate
-    from perhop.statistics.observations import Observations
 
 DEFAULT_TRIALS = 60
 DEFAULT_BATCH = 4
