@@ -34,8 +34,7 @@ def check_block(
         typer.Argument(metavar="MODULE:CLASS", help="A class, such as my_aqm:Blue, or a registered name."),
     ],
     parameters: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Its parameters, such as limit=20p."),
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Its parameters, such as limit=20p.")
     ] = None,
     *,
     sequences: Annotated[

@@ -111,12 +111,7 @@ def compare(
     compared = work.compare(texts, names, wanted, explained=explained, holm=holm)
     interrupts.leaves("interrupted")
     words = [*map(str, scenarios), *comparing.options(margin or [], explained=explained, holm=holm)]
-    given = {
-        "--runs": runs,
-        "--sim-runs": sim_runs,
-        "--seed": None if seed == 1 else seed,
-        "--out": out,
-    }
+    given = {"--runs": runs, "--sim-runs": sim_runs, "--seed": None if seed == 1 else seed, "--out": out}
     results.conclude(compared, terminal.command("compare", *words, **given))
     results.say_where()
     results.write_csv()

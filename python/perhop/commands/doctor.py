@@ -61,11 +61,7 @@ class Part:
     works: bool
 
 
-def doctor(
-    *,
-    as_json: options.AsJson = False,
-    wide: options.Wide = False,
-) -> None:
+def doctor(*, as_json: options.AsJson = False, wide: options.Wide = False) -> None:
     """Try each part of perhop on this machine; say which work, and what to do about the others.
 
     The engine simulates a second, packages are imported, and runs on real packets begin as those of

@@ -46,8 +46,7 @@ TYPES = {
 
 def explore(
     scenario: Annotated[
-        Path | None,
-        typer.Argument(metavar="SCENARIO.toml", help="A scenario file. Default: the gallery."),
+        Path | None, typer.Argument(metavar="SCENARIO.toml", help="A scenario file. Default: the gallery.")
     ] = None,
     *,
     seed: Annotated[int, options.option("--seed", "N", "The run's seed.", min=0, max=2**64 - 1)] = 1,

@@ -32,8 +32,7 @@ def import_(
         ),
     ] = None,
     interface: Annotated[
-        str | None,
-        options.option("--interface", "NAME", "Whose queues (default: the only one with queues)."),
+        str | None, options.option("--interface", "NAME", "Whose queues (default: the only one with queues).")
     ] = None,
     rate: Annotated[str | None, options.option("--rate", "20Mbps", "The rate of the interface.")] = None,
     link_rate: Annotated[str | None, typer.Option("--link-rate", hidden=True)] = None,

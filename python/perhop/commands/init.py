@@ -113,10 +113,7 @@ KINDS = (
         burst_bits=PAGE_BITS,
     ),
     Kind(
-        "games",
-        frozenset({"game", "gamer", "player"}),
-        "play over UDP",
-        'application = { model = "game" }\n',
+        "games", frozenset({"game", "gamer", "player"}), "play over UDP", 'application = { model = "game" }\n'
     ),
     Kind(
         "requests",
@@ -133,11 +130,7 @@ PEOPLE = frozenset(
 )  # fmt: skip
 """Words for users that do not say what they do: they download."""
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-NUMBERS: Mapping[str, int] = {
-    "a": 1,
-    "an": 1,
-    **{word: number for number, word in enumerate(_WORDS, 1)},
-}
+NUMBERS: Mapping[str, int] = {"a": 1, "an": 1, **{word: number for number, word in enumerate(_WORDS, 1)}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +188,7 @@ def init(
     promised: Annotated[
         str | None,
         options.option(
-            "--promised",
-            '"customers 2Mbps"',
-            f"What each user of a group was promised; or {NOTHING}.",
+            "--promised", '"customers 2Mbps"', f"What each user of a group was promised; or {NOTHING}."
         ),
     ] = None,
     yes: Annotated[

@@ -114,13 +114,7 @@ def run(
 
         real_time, device = manner
         return laboratory.run(
-            content,
-            runs=runs,
-            seed=seed,
-            real_time=real_time,
-            device=device,
-            watch_s=1.0,
-            watch=watch,
+            content, runs=runs, seed=seed, real_time=real_time, device=device, watch_s=1.0, watch=watch
         )
 
 

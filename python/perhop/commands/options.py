@@ -131,7 +131,6 @@ Wide = Annotated[bool, flag("--wide", "Show all columns of tables, however wide 
 Holm = Annotated[
     bool,
     flag(
-        "--holm",
-        "Add a column of verdicts that are corrected for their number: with 95 % none of them errs.",
+        "--holm", "Add a column of verdicts that are corrected for their number: with 95 % none of them errs."
     ),
 ]

@@ -36,14 +36,11 @@ def replay(
     meter: Annotated[
         str | None,
         options.option(
-            "--meter",
-            "TABLE",
-            'A meter, as the keys of a profile: \'marker = "srtcm", rate = "10Mbps"\'.',
+            "--meter", "TABLE", 'A meter, as the keys of a profile: \'marker = "srtcm", rate = "10Mbps"\'.'
         ),
     ] = None,
     queue: Annotated[
-        str | None,
-        options.option("--queue", "TABLE", "A queue, as the keys of a queue: 'aqm = \"codel\"'."),
+        str | None, options.option("--queue", "TABLE", "A queue, as the keys of a queue: 'aqm = \"codel\"'.")
     ] = None,
     rate: Annotated[
         str | None, options.option("--rate", "RATE", "The rate of the queue's link: 100Mbps.")

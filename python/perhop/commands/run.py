@@ -100,11 +100,7 @@ def run(
     results = Results(out=out, json_file=json_file, csv=csv, files=files, wide=wide, reads=[scenario])
     plot_path = over_time.prepare(plot, reads=[scenario])
     text = checked.text if plot is None else over_time.sampled(checked.text)
-    recorded: dict[str, Any] = {
-        "capture": capture,
-        "capture_links": capture_link or (),
-        "events": events,
-    }
+    recorded: dict[str, Any] = {"capture": capture, "capture_links": capture_link or (), "events": events}
     records = recording.plan(text, **recorded, reads=[scenario]) is not None
     memory.fitting(text, least, at_once, at_once)
     if records and engine is None:

@@ -36,8 +36,7 @@ def check(
     ],
     *,
     delete: Annotated[
-        bool,
-        options.flag("--delete", "Remove files that no command reads, and repair what can be repaired."),
+        bool, options.flag("--delete", "Remove files that no command reads, and repair what can be repaired.")
     ] = False,
 ) -> None:
     """Check every finished run that is kept in DIR against its checksum.

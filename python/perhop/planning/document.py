@@ -15,7 +15,7 @@ from perhop.files import inputs
 from perhop.planning import growth, objectives
 from perhop.planning.growth import Demand
 from perhop.planning.objectives import Bound
-from perhop.planning.searching import tuning_plan
+from perhop.planning.verdicts import score
 from perhop.routers import beside
 from perhop.runs import budget, extent
 from perhop.scenario import document, file_kinds
@@ -23,6 +23,7 @@ from perhop.scenario.document import Base
 from perhop.scenario.keys import Flag, Fraction, Key, Multiple, Other, Table, Text, Texts, Whole
 from perhop.scenario.paths import is_of_a_control, put
 from perhop.scenario.ranges import Range
+from perhop.statistics.observations import Observations
 from perhop.stores.metrics import names_of
 from perhop.sweeps import contradictions, tuning
 from perhop.sweeps.plan import TITLE
@@ -38,6 +39,8 @@ DEFAULT_TRIALS = 40
 DEFAULT_TRIAL_RUNS = 4
 DEFAULT_BATCH = 4
 MOST_MULTIPLE = 1000.0
+SCORE = "score"
+"""What the search maximizes: see `perhop.planning.verdicts.score`."""
 RUNS = Whole(
     says="Runs of everything that is judged. Default: 30 where a run has up to half a million events, "
     "15 up to a million, else 8.",
@@ -109,8 +112,7 @@ EXPORT = Table(
 KEYS: dict[str, Key] = {
     "title": TITLE,
     "scenario": Other(
-        says="The name of a scenario file, or a scenario as a table.",
-        like={"type": ["string", "object"]},
+        says="The name of a scenario file, or a scenario as a table.", like={"type": ["string", "object"]}
     ),
     "configuration": Text(says="The name of a router's configuration."),
     "import": IMPORT,
@@ -518,4 +520,31 @@ def _export(table: Mapping[str, Any], where: str) -> Export:
         LINK.maybe(table, "link", where),
         SHAPE.read(table, "shape", where),
         EXPORT_LENIENT.read(table, "lenient", where),
+    )
+
+
+def tuning_plan(plan: Plan) -> tuning.TuningPlan:
+    """The search of a plan. Trials use the seeds after those of the verdicts, which no trial sees."""
+    search = plan.search
+    assert search is not None
+
+    def derive(observed: Mapping[str, Observations]) -> dict[str, Observations]:
+        return {SCORE: Observations((score(plan.bounds, observed),))}
+
+    return tuning.TuningPlan(
+        title=plan.title,
+        base=plan.base(search.demands, templates=True),
+        search=search.factors,
+        objectives=(tuning.Objective(SCORE, maximize=True),),
+        constraints=(),
+        trials=search.trials,
+        batch=search.batch,
+        runs=search.runs,
+        seed=plan.seeds.stop,
+        validation_runs=plan.runs,
+        sampler=search.sampler,
+        population=search.population,
+        derive=derive,
+        observed=plan.metrics,
+        fresh=plan.seeds,
     )

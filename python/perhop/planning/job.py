@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from perhop import routers
 from perhop.planning import growth
-from perhop.planning.document import Plan, exported
+from perhop.planning.document import Plan, exported, tuning_plan
 from perhop.planning.growth import Bracket, Demand, State
-from perhop.planning.searching import tuning_plan
 from perhop.planning.verdicts import STATES, ObjectiveVerdict, judge, smallest_margins
 from perhop.plurals import counted
 from perhop.processes import interrupts

@@ -91,11 +91,7 @@ MEASURES: tuple[NamedMeasure, ...] = (
         datagrams=True,
         advice="write such as `P99 of waiting time of CLASS`, of a class of the queue",
     ),
-    NamedMeasure(
-        ("waiting time", "queueing delay", "queuing delay"),
-        "s",
-        links=_WAITS,
-    ),
+    NamedMeasure(("waiting time", "queueing delay", "queuing delay"), "s", links=_WAITS),
     NamedMeasure(("delay variation",), "s", links={"": "delay_variation_s"}),
     NamedMeasure(
         ("jitter",), "s", flows={"": "jitter_s"}, datagrams=True, advice="it is measured of datagrams"

@@ -204,12 +204,7 @@ def collect(runs: Iterable[Run]) -> dict[Key, dict[int, float]]:
     """Every number that is compared, by seed, in reading order; what a run does not have is left out."""
     found: dict[Key, dict[int, float]] = {}
     for run in runs:
-        for key, value in (
-            *_of_classes(run),
-            *_of_populations(run),
-            *_of_applications(run),
-            *_of_links(run),
-        ):
+        for key, value in (*_of_classes(run), *_of_populations(run), *_of_applications(run), *_of_links(run)):
             found.setdefault(key, {})[run.seed] = value
     colors = _OF_COLORS & {key.measure for key in found}
     if len(colors) == 1:

@@ -204,9 +204,7 @@ def _simulated() -> dict[str, str]:
 
 
 def explain(
-    comparison: Comparison,
-    simulate: Callable[[str], Result],
-    live: Callable[[str], LiveResult],
+    comparison: Comparison, simulate: Callable[[str], Result], live: Callable[[str], LiveResult]
 ) -> Iterator[Change]:
     """Yield the effect of each variation.
 

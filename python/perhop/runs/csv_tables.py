@@ -44,10 +44,7 @@ def prepare(directory: Path) -> None:
 
 
 def write(
-    directory: Path,
-    text: str,
-    say: Callable[[str], None],
-    more: Mapping[str, pl.DataFrame] | None = None,
+    directory: Path, text: str, say: Callable[[str], None], more: Mapping[str, pl.DataFrame] | None = None
 ) -> None:
     """Write the tables of a result, in place of those of an earlier one, and say where; all of them or none.
 

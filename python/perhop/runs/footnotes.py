@@ -24,7 +24,7 @@ def counted(result: Result, heads: Collection[str], *, by_default: bool) -> str:
     sentences = [
         f"All figures exclude the warm-up (the first {exact(warmup)} s), loss and drops included."
         if warmup
-        else "All figures are of the whole run: the scenario sets no warm-up.",
+        else "All figures are of the whole run: the scenario sets no warm-up."
     ]
     if any(head.endswith(LOSS) for head in heads):
         sentences.append("Lost: packets dropped, of those that arrived.")

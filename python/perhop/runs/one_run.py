@@ -55,12 +55,7 @@ def modules(scenario: str) -> set[str]:
 
 
 def simulate(
-    scenario: str,
-    seed: int,
-    cancel: _engine.Cancel,
-    *,
-    engine: Engine | None = None,
-    threads: int = 1,
+    scenario: str, seed: int, cancel: _engine.Cancel, *, engine: Engine | None = None, threads: int = 1
 ) -> Outcome:
     """Run a scenario once; see `perhop._engine.simulate`.
 

@@ -106,10 +106,7 @@ class _Done(Generic[R]):
 
 
 def _next(
-    done: SimpleQueue[_Done[R]],
-    cancel: Cancel,
-    guard: memory.Guard,
-    waiting: Callable[[float], None] | None,
+    done: SimpleQueue[_Done[R]], cancel: Cancel, guard: memory.Guard, waiting: Callable[[float], None] | None
 ) -> _Done[R]:
     """The next finished task, waited for in short naps.
 

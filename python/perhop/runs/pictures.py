@@ -230,11 +230,7 @@ def rtts_over_time(runs: Sequence[Run]) -> list[Drawn]:
 
 
 def _classes_over_time(
-    runs: Sequence[Run],
-    metric: str,
-    title: str,
-    y_label: str,
-    rows_of: Callable[[Sequence[Run]], list[Row]],
+    runs: Sequence[Run], metric: str, title: str, y_label: str, rows_of: Callable[[Sequence[Run]], list[Row]]
 ) -> list[Drawn]:
     if not has_samples(runs):
         return []

@@ -106,10 +106,7 @@ def curve(
 
 
 def over_time(
-    factors: Mapping[str, str | float],
-    metric: str,
-    unit: str,
-    runs: Sequence[tuple[Numbers, Numbers]],
+    factors: Mapping[str, str | float], metric: str, unit: str, runs: Sequence[tuple[Numbers, Numbers]]
 ) -> list[Row]:
     """The mean of a quantity over the runs at each time of a sample, with its interval over the runs.
 

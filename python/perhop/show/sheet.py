@@ -188,12 +188,7 @@ class Sheet:
             )
         if remarks:
             self.figure.text(
-                6 / self.width,
-                4 / self.height,
-                "\n".join(remarks),
-                fontsize=SMALL,
-                color=MUTED,
-                va="bottom",
+                6 / self.width, 4 / self.height, "\n".join(remarks), fontsize=SMALL, color=MUTED, va="bottom"
             )
 
     def axes(self, index: int, margins: Margins) -> Axes:

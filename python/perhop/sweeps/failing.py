@@ -64,12 +64,7 @@ def page(failures: Sequence[Failure], names: Mapping[str, str] | None = None) ->
 def as_json(failures: Sequence[Failure]) -> list[dict[str, Any]]:
     """Failed runs as JSON data."""
     return [
-        {
-            "factors": dict(one.point.factors),
-            "scenario": one.point.key,
-            "seed": one.seed,
-            "error": one.text,
-        }
+        {"factors": dict(one.point.factors), "scenario": one.point.key, "seed": one.seed, "error": one.text}
         for one in failures
     ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import importlib
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,9 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perhop.errors import PerhopError
 from perhop.measures import naming
@@ -197,14 +199,7 @@ def read_plan(source: Path | Mapping[str, Any], given: Given) -> SweepPlan:
     else:
         metrics = of_traffic([point.scenario for point in points])
     check_metrics(points, until_ci.metrics if until_ci else (), f"{where}: `until-ci.metrics`")
-    return SweepPlan(
-        TITLE.read(data, "title", where) or path.stem,
-        points,
-        metrics,
-        runs,
-        seed,
-        until_ci,
-    )
+    return SweepPlan(TITLE.read(data, "title", where) or path.stem, points, metrics, runs, seed, until_ci)
 
 
 def check_metrics(points: Sequence[Point], patterns: Sequence[str], where: str) -> None:
@@ -356,10 +351,23 @@ def _latin_hypercube(table: Mapping[str, Any], where: str) -> list[Setting]:
             ranges[name] = parse_range(value, f"{where}: `{name}`")
     if not ranges:
         raise PerhopError(f'{where}: names no range, such as "links.uplink.rate" = "2Mbps..10Mbps"')
-    # Importing SciPy's statistics takes as long as a small sweep, so only a sweep that samples does it.
-    drawn = importlib.import_module("perhop.sweeps.sampling").latin_hypercube(len(ranges), samples, seed)
+    drawn = sample(len(ranges), samples, seed)
     rows = [[one.at(float(part)) for one, part in zip(ranges.values(), row, strict=True)] for row in drawn]
     return [{name: (value, value) for name, value in zip(ranges, row, strict=True)} for row in rows]
+
+
+def sample(dimensions: int, samples: int, seed: int) -> NDArray[np.float64]:
+    """A Latin hypercube sample (McKay, Beckman & Conover 1979), f64[samples, dimensions] in [0, 1).
+
+    Each dimension has one point in each of `samples` equal strata. The draws are those of
+    `scipy.stats.qmc.LatinHypercube`, so the points are the same.
+    """
+    (random,) = np.random.default_rng(seed).spawn(1)
+    within = random.uniform(size=(samples, dimensions))
+    strata = np.tile(np.arange(1, samples + 1), (dimensions, 1))
+    for row in strata:
+        random.shuffle(row)
+    return (strata.T - within) / samples
 
 
 def _until_ci(data: Mapping[str, Any], given: Given, where: str) -> UntilCi | None:

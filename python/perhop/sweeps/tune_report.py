@@ -134,10 +134,7 @@ def front_tables(tuned: Tuned) -> list[Records]:
 
     what = "The Pareto front" if len(goals) > 1 else "The best trials"
     seen = split_tables(f"{what} on search seeds (biased)", tuned.front, first, goals, searched)
-    tables = [
-        *split_tables(f"{what} on fresh seeds", tuned.front, first, plan.metrics, fresh),
-        *seen,
-    ]
+    tables = [*split_tables(f"{what} on fresh seeds", tuned.front, first, plan.metrics, fresh), *seen]
     return [replace(table, marked=marked, states=STATES) for table in tables]
 
 

@@ -399,11 +399,7 @@ def _constraint(text: str, where: str) -> Constraint:
     if found[4] not in _UNITS:
         problem = why_no_rate(f"{found[3]}{found[4]}")
         raise PerhopError(f"{where}: `constraints`: {text!r}: {problem}, or {example}")
-    metric, bound, at_least = (
-        naming.current(found[1]),
-        float(found[3]) * _UNITS[found[4]],
-        found[2] == ">=",
-    )
+    metric, bound, at_least = (naming.current(found[1]), float(found[3]) * _UNITS[found[4]], found[2] == ">=")
     if at_least and bound > 1 and naming.unit_of_metric(metric) == "fraction":
         raise PerhopError(f"{where}: `constraints`: {text!r}: it is a share, at most 100 %")
     return Constraint(metric, at_least, bound, text.strip().replace(found[1], metric))

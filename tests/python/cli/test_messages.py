@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import perhop as package
-from perhop import real_packets
 from perhop.scenario import reading
 from perhop.studies import PAPERS
 
@@ -75,7 +74,7 @@ def test_a_name_that_is_no_file_is_called_so_and_not_bad_syntax(name: str) -> No
     assert "key" not in str(caught.value)
 
 
-@pytest.mark.parametrize("take", [package.run, real_packets.run, real_packets.compare])
+@pytest.mark.parametrize("take", [package.run, package.live, package.compare])
 def test_a_class_is_no_scenario(take: Callable[[Any], object]) -> None:
     with pytest.raises(package.PerhopError, match=r"^a scenario is .*, not the class Scenario$"):
         take(package.Scenario)

@@ -7,12 +7,12 @@ import json
 import pytest
 from tests.python.conftest import TWO_CLASSES
 
-from perhop import real_packets
 from perhop.measures.run import Run
-from perhop.real_packets import LiveResult
+from perhop.real_packets import laboratory
+from perhop.real_packets.laboratory import LiveResult
 from perhop.runs import simulate
 
-LACKS = real_packets.available()
+LACKS = laboratory.available()
 needs_live = pytest.mark.skipif(LACKS is not None, reason=f"needs network namespaces: {LACKS}")
 
 LIVE = TWO_CLASSES.format(

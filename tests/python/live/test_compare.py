@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tests.python.conftest import Finished
 
-    from perhop.real_packets import LiveResult
+    from perhop.real_packets.laboratory import LiveResult
 
     Perhop = Callable[..., Finished]
 

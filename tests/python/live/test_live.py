@@ -27,9 +27,9 @@ from tests.python.conftest import Finished
 from tests.python.live.living import INVALID, LIVE, needs_live
 
 import perhop as package
-from perhop import real_packets
 from perhop.errors import PerhopError
 from perhop.processes.local_server import Patience
+from perhop.real_packets import laboratory
 from perhop.real_packets.metrics import RunningStatistics, endpoint, serve
 from perhop.runs import simulate
 
@@ -115,7 +115,7 @@ from = "a"
 to = "b"
 transport = { tcp = "linux" }
 """
-    flows = {row["class"]: row for row in real_packets.run(text).flows.iter_rows(named=True)}
+    flows = {row["class"]: row for row in package.live(text).flows.iter_rows(named=True)}
     kernels = ("fast_retransmits", "ecn_reductions", "loss_events", "policed_green")
     assert {flows[name][of] for name in flows for of in kernels} == {None}
     of_tcp = ("acked_bps", "retransmitted_packets", "retransmission_ratio")
@@ -125,7 +125,7 @@ transport = { tcp = "linux" }
 
 @needs_live
 def test_packets_balance_and_starts_are_the_seed_s() -> None:
-    result = real_packets.run(LIVE, seed=7)
+    result = package.live(LIVE, seed=7)
     simulated = simulate.run(LIVE, seed=7, runs=1)
     for run in (result.runs[0], simulated.runs[0]):
         for link in run.raw["links"]:
@@ -146,7 +146,7 @@ def test_packets_balance_and_starts_are_the_seed_s() -> None:
 @needs_live
 def test_a_small_bottleneck_is_full() -> None:
     text = broken(LIVE, 'duration = "2s"\nwarmup = "500ms"', 'duration = "6s"\nwarmup = "2s"')
-    result = real_packets.run(
+    result = package.live(
         broken(text, 'in = "10/30/0.02", total = "5/15/0.1"', 'in = "20/45/0.02", total = "15/40/0.1"')
     )
     if not result.valid:
@@ -161,7 +161,7 @@ def test_a_small_bottleneck_is_full() -> None:
 @pytest.mark.parametrize("device", ["tun", "packet"])
 @pytest.mark.parametrize("version", [4, 6])
 def test_both_versions_over_both_kinds_of_devices(version: int, device: Literal["tun", "packet"]) -> None:
-    result = real_packets.run(broken(LIVE, "[live]", f"[live]\nip = {version}"), device=device)
+    result = package.live(broken(LIVE, "[live]", f"[live]\nip = {version}"), device=device)
     assert min(result.flows["throughput_bps"].to_list()) > 0
     assert min(result.flows["mean_rtt_s"].to_list()) > 0.05, "two ways of 30 ms"
 
@@ -169,7 +169,7 @@ def test_both_versions_over_both_kinds_of_devices(version: int, device: Literal[
 @needs_live
 def test_what_limited_a_flow_is_the_kernel_s_own_account() -> None:
     shares = ["receiver_limited", "sender_limited", "congestion_limited", "recovering", "idle"]
-    (run,) = real_packets.run(LIVE).runs
+    (run,) = package.live(LIVE).runs
     flows = run.raw["flows"]
     assert sum(flows[name] for name in shares) == pytest.approx(np.ones(len(flows["idle"])))
     assert (flows["congestion_limited"] + flows["recovering"]).min() > 0.5, "a small bottleneck"
@@ -191,7 +191,7 @@ flows = [
 
 @needs_live
 def test_senders_that_are_perhop_s_own() -> None:
-    result = real_packets.run(DATAGRAMS)
+    result = package.live(DATAGRAMS)
     assert result.reports[0].findings["senders"] == ["perhop's own, over UDP"] * 3
     flows = {row["class"]: row for row in result.flows.iter_rows(named=True)}
     for flow in flows.values():
@@ -217,7 +217,7 @@ flows = [
 
 @needs_live
 def test_flows_complete_as_in_a_simulation() -> None:
-    done = real_packets.run(SIZED)
+    done = package.live(SIZED)
     if not done.valid:
         pytest.skip(f"this machine was too busy: {done.reports[0].findings['invalid']}")
     both = (done, simulate.run(SIZED, runs=1))
@@ -268,7 +268,7 @@ arrivals = { list = [["100ms", "1B"], ["1s", "1896B"], ["1s", "1897B"], ["4900ms
 @needs_live
 @pytest.mark.parametrize("device", ["tun", "packet"])
 def test_flows_come_and_go_as_in_a_simulation(device: Literal["tun", "packet"]) -> None:
-    result = real_packets.run(TRANSFERS, seed=3, device=device)
+    result = package.live(TRANSFERS, seed=3, device=device)
     if not result.valid:
         pytest.skip(f"this machine was too busy: {result.reports[0].findings['invalid']}")
     simulated = simulate.run(TRANSFERS, seed=3, runs=1)
@@ -297,7 +297,7 @@ def test_flows_come_and_go_as_in_a_simulation(device: Literal["tun", "packet"]) 
 
 @needs_live
 def test_flows_that_come_and_go_are_compared() -> None:
-    (found,) = real_packets.compare(TRANSFERS, runs=1, sim_runs=2).comparisons
+    (found,) = package.compare(TRANSFERS, runs=1, sim_runs=2).comparisons
     if not found.valid:
         pytest.skip(f"this machine was too busy: {found.live.reports[0].findings['invalid']}")
     text = {line.key.text for line in found.lines}
@@ -359,7 +359,7 @@ application = { model = "call" }
 @pytest.mark.parametrize("version", [4, 6])
 def test_users_do_as_in_a_simulation(version: int) -> None:
     text = USERS.replace("live = {", f"live = {{ ip = {version},")
-    result, simulated = real_packets.run(text, seed=2), simulate.run(text, seed=2, runs=1)
+    result, simulated = package.live(text, seed=2), simulate.run(text, seed=2, runs=1)
     if not result.valid:
         pytest.skip(f"this machine was too busy: {result.reports[0].findings['invalid']}")
     found, expected = (one.applications() for one in (result, simulated))
@@ -419,7 +419,7 @@ def test_games_are_refused_by_name(perhop: Perhop, scenario: Path) -> None:
 
 @needs_live
 def test_times_of_users_are_compared() -> None:
-    (found,) = real_packets.compare(USERS, runs=1, sim_runs=2).comparisons
+    (found,) = package.compare(USERS, runs=1, sim_runs=2).comparisons
     if not found.valid:
         pytest.skip(f"this machine was too busy: {found.live.reports[0].findings['invalid']}")
     text = {line.key.text for line in found.lines}
@@ -447,7 +447,7 @@ start = "0s"
 @needs_live
 @pytest.mark.parametrize("source", ["sender", "in-flight"])
 def test_window_control(source: str) -> None:
-    result = real_packets.run(WINDOWS.replace("SOURCE", source))
+    result = package.live(WINDOWS.replace("SOURCE", source))
     late = result.series.filter(result.series["time_s"] > 1.0)
     seen = late["seen_packets"].drop_nulls().to_list()
     assert 0 < sum(seen) / len(seen) < 1000
@@ -844,9 +844,9 @@ def test_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise package._engine.LiveUnavailable("this kernel has no network namespaces")
 
     monkeypatch.setattr("perhop.real_packets.laboratory._ask", lacking)
-    assert real_packets.available() == "this kernel has no network namespaces"
+    assert laboratory.available() == "this kernel has no network namespaces"
     with pytest.raises(PerhopError, match="no runs on real packets here: this kernel has no network"):
-        real_packets.run(LIVE)
+        package.live(LIVE)
 
 
 NO_NAMESPACES = "echo 0 > /proc/sys/user/max_net_namespaces; exec "

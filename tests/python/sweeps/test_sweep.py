@@ -34,10 +34,9 @@ from perhop.stores.sweeps import SweepStore
 from perhop.sweeps.backend import Failed, LocalBackend, Task
 from perhop.sweeps.job import Swept, Workplace
 from perhop.sweeps.pictures import Marks, _marks_sheet, drawn, html_plots, waiting_times
-from perhop.sweeps.plan import Given, Point, SweepPlan, read_plan
+from perhop.sweeps.plan import Given, Point, SweepPlan, read_plan, sample
 from perhop.sweeps.report import write_sweep
 from perhop.sweeps.run import looks, widest
-from perhop.sweeps.sampling import latin_hypercube
 from perhop.sweeps.summary import PointSummary, sample_frame, shown_name
 from perhop.sweeps.tuning import read_tuning
 
@@ -210,7 +209,7 @@ tail = { aqm = "drop-tail", limit = "50p" }
 @pytest.mark.parametrize(("dimensions", "samples", "seed"), [(1, 1, 0), (3, 10, 5), (7, 100, 42)])
 def test_a_latin_hypercube_is_that_of_scipy(dimensions: int, samples: int, seed: int) -> None:
     expected = qmc.LatinHypercube(dimensions, rng=np.random.default_rng(seed)).random(samples)
-    np.testing.assert_array_equal(latin_hypercube(dimensions, samples, seed), expected)
+    np.testing.assert_array_equal(sample(dimensions, samples, seed), expected)
 
 
 @pytest.mark.usefixtures("small")
