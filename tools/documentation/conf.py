@@ -33,7 +33,7 @@ nitpick_ignore_regex = [
     # What the unions of the builder call subclasses of `perhop.Aqm` and `perhop.Meter`.
     ("py:class", r"perhop\.scenario\.base\.Python(Application|Aqm|Block|CongestionControl|Meter)"),
     # What results hold for the package itself; the attributes that name them say what users read of them.
-    ("py:class", r"perhop\.(rerunning\.manifest|show\.report|studies\.reproduction|sweeps\.tune)\.\w+"),
+    ("py:class", r"perhop\.(captures|coursework|planning|rerunning|show|studies|sweeps)\.\w+\.\w+"),
 ]
 
 html_theme = "furo"
