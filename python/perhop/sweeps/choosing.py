@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +42,7 @@ class Validated:
 
     key: str
     estimates: Mapping[str, Estimate | None]
-    observed: Mapping[str, Observations | None]
+    observed: Mapping[str, Observations | None] = field(repr=False)
     holds: bool | None
 
 

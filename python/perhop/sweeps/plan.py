@@ -8,7 +8,7 @@ import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ class Point:
     """
 
     factors: Mapping[str, Value]
-    scenario: str
+    scenario: str = field(repr=False)
     key: str
     notices: tuple[str, ...] = ()
 

@@ -53,7 +53,7 @@ class PointSummary:
     point: Point
     runs: int
     estimates: Mapping[str, Estimate | None]
-    observed: Mapping[str, Observations] = field(default_factory=dict)
+    observed: Mapping[str, Observations] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,15 @@ def test_a_line_says_what_came_of_it(results: dict[str, Shown], name: str, said:
     assert repr(results[name]).startswith(said)
 
 
+def test_parts_of_a_result_show_no_scenario_and_no_samples(results: dict[str, Shown]) -> None:
+    swept, tuned = results["sweep"], results["tune"]
+    assert isinstance(swept, package.Swept)
+    assert isinstance(tuned, package.Tuned)
+    for part in (swept.summaries[0].point, swept.summaries[0], tuned.trials[0], tuned.front[0]):
+        assert "duration" not in repr(part)
+        assert "Observations" not in repr(part)
+
+
 def test_a_rerun_says_whether_numbers_agree(results: dict[str, Shown], tmp_path: Path) -> None:
     same = results["rerun"]
     assert isinstance(same, package.Rerun)
