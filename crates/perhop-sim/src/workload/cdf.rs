@@ -73,8 +73,8 @@ impl<'de> Deserialize<'de> for SizeCdf {
 pub enum NamedCdf {
     /// A web search cluster (Alizadeh and others, DCTCP, 2010): mean 1.71 MB.
     WebSearch,
-    /// A data mining cluster (Greenberg and others, VL2, 2009): mean 12.7 MB, which hangs on the largest 2 %
-    /// of the flows.
+    /// A data mining cluster (Greenberg and others, VL2, 2009): mean 12.7 MB, which depends on the largest
+    /// 2 % of the flows.
     DataMining,
     /// A Hadoop cluster (Roy and others, Facebook, 2015): mean 120 kB, median 700 B.
     Hadoop,
