@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from perhop.commands import terminal
-from perhop.files import outputs
+from perhop.files import outputs, swap
 from perhop.plurals import counted
 from perhop.processes import interrupts
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 INVALID = 3
 """Exit status of a command of whose runs on real packets one is invalid."""
-FILES = ("manifest.json", "report.html", "samples.parquet")
-"""The files of a report, beside its plots."""
 FOLDERS = {"--out": ("plots", "runs"), "--csv": (), "--store": ("broken", "journals", "segments")}
 """The folders within the folder that an option names."""
 
@@ -63,7 +61,7 @@ class Results:
         if store is not None:
             outputs.prepare_directory(store, "--store")
         if out is not None:
-            outputs.claim_directory(out)
+            swap.claim_report(out)
         if csv is not None:
             from perhop.runs import csv_tables
 
@@ -123,7 +121,7 @@ def _is_written(option: str, inside: Path) -> bool:
     """Whether a command may write this name, relative to the folder that an option names."""
     if len(inside.parts) > 1:
         return inside.parts[0] in FOLDERS[option]
-    return option != "--store" and (inside.name in FILES or inside.suffix == ".csv")
+    return option != "--store" and (inside.name in swap.FILES or inside.suffix == ".csv")
 
 
 def put(path: Path | None, text: str) -> None:

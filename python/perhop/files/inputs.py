@@ -6,6 +6,7 @@ import codecs
 import json
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from perhop.errors import PerhopError
 LIMIT = 1_000_000
 """Bytes: a scenario is a page or two of text; anything larger is the wrong file."""
 
+
+MOST_OF_NAME = 255
+"""Characters: no longer text is looked for as the name of a file."""
 
 SCENARIO_NEEDS = "a scenario needs at least `duration`, a link and a flow"
 
@@ -46,6 +50,44 @@ def read_text(path: Path, needs: str = SCENARIO_NEEDS) -> str:
     if not text.strip():
         raise PerhopError(f"{path}: is empty; {needs}")
     return text
+
+
+def named_by(path: Path) -> Iterator[Path]:
+    """The files that a text of a file in TOML names, and those that these name: scenarios, traces, classes.
+
+    A text such as `my_aqm:Shallow` names the module `my_aqm.py`. Files are looked up beside the file and in
+    the working directory.
+    """
+    waiting, seen = [path], {path}
+    while waiting:
+        place = waiting.pop()
+        try:
+            table = toml(read_text(place), str(place)) if place.suffix == ".toml" else {}
+        except PerhopError:
+            continue  # whoever reads it says what is wrong
+        for text in _texts(table):
+            names = (text, f"{text.partition(':')[0]}.py") if len(text) <= MOST_OF_NAME else ()
+            for file in (folder / name for name in names for folder in (place.parent, Path())):
+                if file not in seen and _is_file(file):
+                    seen.add(file)
+                    waiting.append(file)
+                    yield file
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text within plain data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def decoded(data: bytes, origin: str) -> str:

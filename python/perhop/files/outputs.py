@@ -7,13 +7,14 @@ import itertools
 import json
 import os
 import stat
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from perhop import _engine
 from perhop.errors import PerhopError
-from perhop.files import filesystem
+from perhop.files import filesystem, inputs
 from perhop.files.filesystem import atomic_write
 
 STDOUT = Path("-")
@@ -119,7 +120,8 @@ def prepare_file(
     Args:
         path: The name.
         option: The option that it was given by, for messages.
-        reads: The files that the command reads: none of them is written over.
+        reads: The files that the command reads: none of them is written over, nor a file that they name, nor
+            a module of Python that is loaded.
         endings: Of names that say the format; others are refused, and standard output is.
 
     Returns:
@@ -132,7 +134,7 @@ def prepare_file(
     if _is_stdout(path) and not endings:
         return STDOUT
     try:
-        if path.is_file() and any(read.is_file() and path.samefile(read) for read in reads):
+        if path.is_file() and _is_read(path, reads):
             raise PerhopError(f"{option} {path}: is a file that this command reads; give another name")
         if endings and path.suffix not in endings:
             raise PerhopError(f"{option} {path}: name a file that ends in {' or '.join(endings)}")
@@ -181,6 +183,15 @@ def apart(
         inside = place.relative_to(around) if place.is_relative_to(around) else None
         if inside is not None and (not inside.parts or is_written(other, inside)):
             raise PerhopError(f"{option} {path}: is where {other} {folder} writes; give it another name")
+
+
+def _is_read(path: Path, reads: Sequence[Path]) -> bool:
+    """Whether a file is read by the command: directly, by its name in another one, or as a module."""
+    named = (file for read in reads for file in (read, *inputs.named_by(read)))
+    modules = (getattr(module, "__file__", None) for module in tuple(sys.modules.values()))
+    return any(file.is_file() and path.samefile(file) for file in named) or os.path.realpath(path) in {
+        os.path.realpath(file) for file in modules if file is not None
+    }
 
 
 def _is_stdout(path: Path) -> bool:

@@ -14,15 +14,36 @@ import errno
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from perhop.errors import PerhopError
 from perhop.files import filesystem, inputs
-from perhop.files.outputs import write
+from perhop.files.outputs import claim_directory, write
 
 NEW, OLD = ".perhop-report-new", ".perhop-report-old"
 """Directories of the report to come and of the one replaced. OLD exists once NEW is complete."""
 _PLAN = ".plan.json"
 """The file in NEW of names to move and to remove. It goes first when both directories go."""
+
+
+FILES = ("manifest.json", "report.html", "samples.parquet")
+"""The files of a report, beside its plots."""
+
+
+def claim_report(out: Path) -> Path:
+    """Claim the directory of a report; the files of an earlier report there may be replaced, no others.
+
+    Raises:
+        PerhopError: It cannot be written to, another command writes there, or a file that no report of perhop
+            brought has the name of one of a report's.
+    """
+    claim_directory(out)
+    theirs = next((name for name in FILES if (out / name).exists()), None)
+    if theirs is not None and not (out / NEW).exists() and "perhop" not in _manifest(out):
+        raise PerhopError(
+            f"--out {out}: has {theirs}, which no earlier --out wrote; give a directory of its own"
+        )
+    return out
 
 
 def replace_report(out: Path, files: Mapping[str, bytes | str], *, remove: Iterable[str] = ()) -> None:
@@ -65,11 +86,7 @@ def replace_report(out: Path, files: Mapping[str, bytes | str], *, remove: Itera
 
 def earlier_plots(out: Path) -> list[str]:
     """The plots that the manifest of the report in a directory names, as paths within it."""
-    try:
-        manifest = out / "manifest.json"
-        names = inputs.from_json(manifest.read_bytes(), str(manifest))["plots"]
-    except (OSError, PerhopError, KeyError, TypeError):
-        return []
+    names = _manifest(out).get("plots")
     if not isinstance(names, list):
         return []
     return [
@@ -77,6 +94,16 @@ def earlier_plots(out: Path) -> list[str]:
         for name in names
         if isinstance(name, str) and Path(name).name == name and Path(name).suffix in {".svg", ".png"}
     ]
+
+
+def _manifest(out: Path) -> Mapping[str, Any]:
+    """The manifest of the report in a directory; empty if there is none."""
+    try:
+        manifest = out / "manifest.json"
+        found = inputs.from_json(manifest.read_bytes(), str(manifest))
+    except (OSError, PerhopError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _check(out: Path, files: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import polars as pl
 
 from perhop.errors import PerhopError
-from perhop.files import outputs
+from perhop.files import swap
 
 
 class Shown:
@@ -86,7 +86,7 @@ class Written(Shown):
         Raises:
             PerhopError: A file cannot be written.
         """
-        place = outputs.claim_directory(Path(folder))
+        place = swap.claim_report(Path(folder))
         again = shlex.join(["perhop", "rerun", str(place)]) if self.RERUNS else ""
         function = f"{self.COMMAND.replace(' ', '.')}(…) in Python"
         self._write(place, command or self.command or again or function, jobs)

@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 from tests.python.conftest import Finished, run_in
 
+import perhop as package
 from perhop import _engine
 from perhop.blocks.catalogue import ERAS, ROLES
 from perhop.stores.journal import joined, pieces
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 
     Perhop = Callable[..., Finished]
 
+RULE = """\
+import perhop
+
+class Rule(perhop.Aqm):
+    def on_arrival(self, packet, queue, now, random):
+        return perhop.Verdict.PASS
+"""
 REPRODUCE = ("reproduce", "kim-table1", "--runs", "1")
 
 
@@ -331,6 +339,13 @@ METER = 'marker = "token-bucket", rate = "1Mbps", burst = "10kB"'
         (["run", "small.toml", "--runs", "1", "--capture", "small.toml"], "small.toml"),
         (["run", "small.toml", "--runs", "1", "--events", "../{place}/small.toml"], "small.toml"),
         (["sweep", "sweep.toml", "--json", "sweep.toml"], "sweep.toml"),
+        (["sweep", "sweep.toml", "--store", "st", "--json", "small.toml"], "small.toml"),
+        (["run", "train.toml", "--json", "train-up.csv"], "train-up.csv"),
+        (["run", "train.toml", "--json", "train-down.trace"], "train-down.trace"),
+        (["run", "blocks.toml", "--json", "my_rule.py"], "my_rule.py"),
+        (["--plugin", "my_rule", "run", "small.toml", "--json", "my_rule.py"], "my_rule.py"),
+        (["plan", "branch-office.toml", "--json", "branch-office.cfg"], "branch-office.cfg"),
+        (["plan", "branch-office.toml", "--export", "branch-office.cfg"], "branch-office.cfg"),
         (["live", "small.toml", "--json", "small.toml"], "small.toml"),
         (["compare", "small.toml", "--json", "small.toml"], "small.toml"),
         (["replay", "in.csv", "--meter", METER, "--json", "in.csv"], "in.csv"),
@@ -346,12 +361,37 @@ def test_no_command_writes_over_what_it_reads(
     (tmp_path / "sweep.toml").write_text(
         'scenario = "small.toml"\n[grid]\n"links.bottleneck.delay" = ["1ms"]\n'
     )
+    for example in ("train.toml", "train-up.csv", "train-down.trace"):
+        shutil.copy(Path("examples") / example, tmp_path)
+    for example in ("branch-office.toml", "branch-office.cfg"):
+        shutil.copy(Path("examples/plan") / example, tmp_path)
+    (tmp_path / "my_rule.py").write_text(RULE)
+    rule = 'aqm = "rio", limit = "50p", in = "10/30/0.02", total = "5/15/0.1"'
+    (tmp_path / "blocks.toml").write_text(broken(small.read_text(), rule, 'aqm = "my_rule:Rule"'))
     before = (tmp_path / kept).read_bytes()
     done = perhop(*(argument.replace("{place}", tmp_path.name) for argument in arguments))
     assert (done.code, done.out) == (2, "")
     assert (tmp_path / kept).read_bytes() == before
     assert f"error: {arguments[-2]} " in done.err
     assert "is a file that this command reads; give another name" in done.err
+
+
+def test_a_report_replaces_nobody_elses_files(small: Path, perhop: Perhop, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "report.html").write_text("mine")
+    (own / "manifest.json").write_text('{"name": "mine"}')
+    done = perhop("run", "small.toml", "--runs", "2", "--out", "own")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "error: --out own: has manifest.json, which no earlier --out wrote; give a directory of its own\n"
+    )
+    assert (own / "report.html").read_text() == "mine"
+    result = package.run(small, runs=2)
+    with pytest.raises(package.PerhopError, match="which no earlier --out wrote"):
+        result.write(own)
+    result.write(tmp_path / "new")
+    result.write(tmp_path / "new")
 
 
 @pytest.mark.usefixtures("small")

@@ -15,7 +15,7 @@ import pytest
 from tests.python.conftest import SMALL
 
 from perhop.commands import cli
-from perhop.commands.context import FILES
+from perhop.files.swap import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
