@@ -30,7 +30,7 @@ from perhop.scenario import reading
 from perhop.scenario.base import Table, plain
 from perhop.scenario.reading import ScenarioSource
 from perhop.show.numbers import MISSING, exact, measured, short
-from perhop.show.report import Records, Report, Text, as_notebook, as_text
+from perhop.show.report import Records, Report, Text
 
 STDIN = Path("-")
 """The capture's name that stands for standard input."""
@@ -123,24 +123,14 @@ class Replay(Shown):
         """The text that `perhop replay` prints, without a limit of width."""
         return self.text()
 
-    def text(self, width: int | None = None) -> str:
-        """Return what `perhop replay` prints, for text of that many columns; None for no limit."""
-        return as_text(self._shown(), width)
-
     def json(self) -> str:
         """Return what `perhop replay --json` writes: everything that was counted."""
         return json.dumps(self.report, indent=1, ensure_ascii=False) + "\n"
 
-    def _repr_html_(self) -> str:
-        """Return HTML for notebooks: what `perhop replay` prints."""
-        return as_notebook(self._shown())
-
-    def _shown(self) -> Report:
-        tables = [Records("", table, gives_way=_GIVE_WAY) for table in self._tables() if table]
-        return Report(self._title(), self._remarks(), [*tables, Text([self._notes()])])
-
-    def _tables(self) -> list[list[dict[str, str]]]:
-        return [self._outcome_rows(), *self._link_rows(), self._flow_rows()]
+    def _reports(self, width: int | None) -> list[Report]:  # noqa: ARG002 - the same for any width
+        rows = [self._outcome_rows(), *self._link_rows(), self._flow_rows()]
+        tables = [Records("", table, gives_way=_GIVE_WAY) for table in rows if table]
+        return [Report(self._title(), self._remarks(), [*tables, Text([self._notes()])])]
 
     def _title(self) -> str:
         """Say what was replayed, of which packets, and what was left out."""

@@ -30,6 +30,7 @@ from perhop.sweeps.run import Counts, Failure, Progress, Runner
 from perhop.sweeps.tuning import literal
 
 if TYPE_CHECKING:
+    from perhop.show.report import Report
     from perhop.sweeps.tune import Tuned, Winner
 
 Multiples = Mapping[str, float]
@@ -145,11 +146,10 @@ class Planned(Written):
     names: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
 
-    def text(self, width: int | None = None) -> str:
-        """Return what `perhop plan` prints, for text of that many columns; None for no limit."""
-        from perhop.planning.summary import to_text  # noqa: PLC0415 - it needs this class
+    def _reports(self, width: int | None) -> list[Report]:  # noqa: ARG002 - the same for any width
+        from perhop.planning.summary import as_report  # noqa: PLC0415 - it needs this class
 
-        return to_text(self, width)
+        return [as_report(self)]
 
     def json(self) -> str:
         """Return what `perhop plan --json` writes: the same bytes for the same file and engine."""
@@ -167,12 +167,6 @@ class Planned(Written):
         said = ", ".join(f"{count} {state}" for state in STATES.values() if (count := states[state]))
         runs = f"{counted(self.plan.runs, 'run')} of each setting"
         return f"{self.plan.title!r}: {runs}; objectives: {said}{failing.count(self.failures)}"
-
-    def _repr_html_(self) -> str:
-        """Return HTML for notebooks: the verdicts, and how far demands can grow."""
-        from perhop.planning.summary import to_notebook  # noqa: PLC0415
-
-        return to_notebook(self)
 
 
 def run_plan(plan: Plan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Planned:

@@ -14,7 +14,7 @@ from perhop.planning.verdicts import BREAKS, HOLDS, STATES, ObjectiveVerdict, co
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
 from perhop.show.numbers import MISSING, exact, fixed, rounded, shown
-from perhop.show.report import Code, Part, Records, Report, Text, as_notebook, as_text
+from perhop.show.report import Code, Part, Records, Report, Text
 from perhop.statistics.intervals import MOST_RUNS, Estimate
 from perhop.statistics.multiplicity import family, p_text
 from perhop.stores.metrics import engine_id
@@ -27,8 +27,8 @@ NOW, BETTER, TRIED = "as it is", "with the better setting", "with the best setti
 """What settings are called."""
 
 
-def to_text(planned: Planned, width: int | None) -> str:
-    """The plan as plain text for a terminal of that width; None for no limit."""
+def as_report(planned: Planned) -> Report:
+    """The plan as a terminal and a notebook show it."""
     changed = list(planned.changes[:MOST_LINES])
     if more := len(planned.changes) - len(changed):
         changed.append(f"… {counted(more, 'line')} more")
@@ -38,13 +38,7 @@ def to_text(planned: Planned, width: int | None) -> str:
         Text(failing.sentences(planned.failures, planned.names)),
         *([Code("Changed lines of the configuration:", changed)] if changed else []),
     ]
-    return as_text(Report(planned.plan.title, [f"{lead(planned)}."], parts, answers(planned)), width)
-
-
-def to_notebook(planned: Planned) -> str:
-    """The plan as HTML for a notebook."""
-    shown: list[Part] = [*tables(planned), Text(notes(planned))]
-    return as_notebook(Report(planned.plan.title, [], shown, answers(planned)))
+    return Report(planned.plan.title, [f"{lead(planned)}."], parts, answers(planned))
 
 
 def tables(planned: Planned) -> list[Records]:

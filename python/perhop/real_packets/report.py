@@ -18,7 +18,7 @@ from perhop.real_packets.pictures import plots
 from perhop.real_packets.report_json import to_json
 from perhop.runs.written import Written
 from perhop.show.numbers import MISSING, PAGE, TERMINAL, exact, figure, short
-from perhop.show.report import Origin, Records, Report, Text, as_text
+from perhop.show.report import Origin, Records, Report, Text
 from perhop.statistics.multiplicity import family, p_text
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ __all__ = [
     "page",
     "plots",
     "sample_frame",
-    "text",
     "to_json",
     "verdict",
     "write",
@@ -138,9 +137,8 @@ class Compared(Written):
         made = sum(len(one.live.runs) - len(one.valid) for one in self.comparisons)
         return made + sum(change.left_out for changes in self.changes for change in changes)
 
-    def text(self, width: int | None = None) -> str:
-        """Return what `perhop compare` prints, for text of that width; None for no limit."""
-        return text(self, width)
+    def _reports(self, width: int | None) -> list[Report]:  # noqa: ARG002 - the same for any width
+        return [Report("", [], list(_parts(self, TERMINAL)))]
 
     def json(self) -> str:
         """Return what `perhop compare --json` writes."""
@@ -148,11 +146,6 @@ class Compared(Written):
 
     def _write(self, place: Path, command: str, jobs: int) -> None:  # noqa: ARG002 - one picture
         write(place, self, command)
-
-
-def text(compared: Compared, width: int | None = None) -> str:
-    """Return everything as plain text for a terminal of that width; None for no limit."""
-    return as_text(Report("", [], list(_parts(compared, TERMINAL))), width)
 
 
 def page(compared: Compared, drawn: Sequence[tuple[Plot, HtmlPlot]], command: str) -> Report:

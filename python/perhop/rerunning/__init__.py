@@ -23,6 +23,7 @@ from perhop.runs.result import Result, describe_runs
 from perhop.runs.summary import numbers
 from perhop.runs.written import Shown
 from perhop.show import table
+from perhop.show.report import Records, Report
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished runs and of all."""
@@ -56,12 +57,20 @@ class Rerun(Shown):
         """Return what `perhop rerun` prints: what ran, and the first ten numbers that differ."""
         lines = [*self._repeated(), self._verdict()]
         if self.differences:
-            shown = self.differences[:MOST_SHOWN]
-            rows = [{"number": one.place, "then": str(one.then), "now": str(one.now)} for one in shown]
-            lines += ["", *table.records(rows, width)]
+            lines += ["", *table.records(self._rows(), width)]
         if len(self.differences) > MOST_SHOWN:
             lines.append(f"and {len(self.differences) - MOST_SHOWN:,} more")
         return "\n".join(lines)
+
+    def _reports(self, width: int | None) -> list[Report]:  # noqa: ARG002 - the same for any width
+        return [Report("", [*self._repeated(), self._verdict()], [Records("", self._rows())])]
+
+    def _rows(self) -> list[dict[str, str]]:
+        """Return the first ten numbers that differ, a row each."""
+        return [
+            {"number": one.place, "then": _cell(one.then), "now": _cell(one.now)}
+            for one in self.differences[:MOST_SHOWN]
+        ]
 
     def json(self) -> str:
         """Return the comparison as JSON: `kind`, `runs`, `compared`, and each of the `differences`."""
@@ -270,6 +279,11 @@ def _compare_flows(then: pl.DataFrame, now: pl.DataFrame, differences: list[Diff
             flow = ", ".join(str(now[key][row]) for key in ("seed", "class", "member"))
             differences.append(Difference(f"{SAMPLES}, {name}[{flow}]", old[row], new[row]))
     return compared
+
+
+def _cell(value: object) -> str:
+    """A value as the table shows it: a number that a run does not define is `null`, as in the manifest."""
+    return "null" if value is None else str(value)
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - a number, or text

@@ -10,6 +10,7 @@ from perhop.errors import PerhopError
 from perhop.measures import catalog, finite_flows, flow_table
 from perhop.runs import extent, frames, observing, populations
 from perhop.runs.result import Result
+from perhop.runs.written import named
 from perhop.show.readable import Estimates
 from perhop.statistics.observations import Observations, paired
 
@@ -24,6 +25,7 @@ def difference(result: Result, other: Result, measure: str, of: str | None = Non
     if [run.seed for run in result.runs] != [run.seed for run in other.runs]:
         raise PerhopError("a difference is paired by seed: give both results the same seeds")
     if of is not None:
+        of = named(of, TABLES)
         extent.one_of("of", of, tuple(TABLES))
     for table in TABLES if of is None else (of,):
         mine, theirs = (list(TABLES[table](one, measure)) for one in (result, other))
@@ -102,7 +104,7 @@ def _of_applications(result: Result, measure: str) -> Iterator[Named]:
 TABLES: dict[str, Callable[[Result, str], Iterator[Named]]] = {
     "groups": _of_groups,
     "links": _of_links,
-    "link-classes": _of_link_classes,
+    "link_classes": _of_link_classes,
     "populations": _of_populations,
     "applications": _of_applications,
 }

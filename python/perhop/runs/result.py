@@ -17,7 +17,6 @@ from perhop.measures.run import COLORS, REVERSE, Run
 from perhop.plurals import counted
 from perhop.runs import frames, observing, populations, quality
 from perhop.runs.written import Written
-from perhop.show.latex import latex_table
 from perhop.show.numbers import exact
 from perhop.show.readable import Estimates, readable
 
@@ -104,7 +103,7 @@ class Result(Written):
         Args:
             other: A result of another scenario on the same seeds.
             measure: Its column in a summary, such as `throughput_bps`, `loss` or `delay_p99_s`.
-            of: `groups`, `links`, `link-classes`, `populations` or `applications`; by default the first of
+            of: `groups`, `links`, `link_classes`, `populations` or `applications`; by default the first of
                 these that has the measure.
 
         Returns:
@@ -167,31 +166,20 @@ class Result(Written):
 
         return Plots(self)
 
-    def to_latex(
-        self, table: str = "classes", *, caption: str | None = None, label: str | None = None
-    ) -> str:
-        """Return a table that `perhop run` prints as LaTeX, for the package booktabs; all text is escaped.
+    def _more_frames(self) -> dict[str, pl.DataFrame]:
+        from perhop.runs import summary  # noqa: PLC0415 - it reads results
 
-        Args:
-            table: `classes`, `links`, `link-classes`, `populations`, or a model of applications: `web`.
-            caption: Of the table; with it or a label, the `tabular` is within a `table`.
-            label: For references to it: letters, digits and `: . _ / + -`.
+        return summary.frames_of_runs(self)
 
-        Raises:
-            PerhopError: The result has no such table.
-            ValueError: The label has other characters.
-        """
+    def _tables(self) -> dict[str, list[dict[str, str]]]:
         frames_of = {
             "classes": self.group_summary(),
             "links": self.link_summary(),
-            "link-classes": self.link_class_summary(),
+            "link_classes": self.link_class_summary(),
             "populations": self.population_summary(),
-            **self.application_summary(),
+            **{f"applications-{model}": frame for model, frame in self.application_summary().items()},
         }
-        known = {name: frame for name, frame in frames_of.items() if frame.height}
-        if table not in known:
-            raise PerhopError(f"the result has no table `{table}`; it has: {', '.join(known)}")
-        return latex_table(readable(known[table]), caption, label)
+        return {name: readable(frame) for name, frame in frames_of.items() if frame.height}
 
     @cached_property
     def flows(self) -> pl.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,10 +12,12 @@ import polars as pl
 
 from perhop.errors import PerhopError
 from perhop.files import swap
+from perhop.show.latex import latex_table
+from perhop.show.report import Report, as_notebook, as_text, tables
 
 
 class Shown:
-    """The result of a function that has a command of its name; notebooks show it as one line.
+    """The result of a function that has a command of its name.
 
     Attributes:
         TABLE: The table that `frame` returns without a name.
@@ -25,6 +28,43 @@ class Shown:
 
     def text(self, width: int | None = None) -> str:
         """Return what the command prints, for text of that many columns; None for no limit."""
+        return "\n\n".join(as_text(report, width) for report in self._reports(width))
+
+    def _repr_html_(self) -> str:
+        """Return what the command prints as HTML for notebooks."""
+        return "".join(map(as_notebook, self._reports(None)))
+
+    def to_latex(
+        self, table: str | int | None = None, *, caption: str | None = None, label: str | None = None
+    ) -> str:
+        """Return a table that the command prints as LaTeX, for the package booktabs; all text is escaped.
+
+        Args:
+            table: Its name, as `frame` takes it, of a result of `perhop.run`; of others its title or, without
+                one of its own, its number, from 1. By default the first table.
+            caption: Of the table; with it or a label, the `tabular` is within a `table`.
+            label: For references to it: letters, digits and `: . _ / + -`.
+
+        Raises:
+            PerhopError: The result has no such table; the message lists those that it has.
+            ValueError: The label has other characters.
+        """
+        found = self._tables()
+        name = next(iter(found), "") if table is None else named(str(table), found)
+        if name not in found:
+            raise PerhopError(f"the result has no table `{name}`; it has: {', '.join(found) or 'none'}")
+        return latex_table(found[name], caption, label)
+
+    def _tables(self) -> Mapping[str, Sequence[Mapping[str, str]]]:
+        """Return the rows of each table that the command prints, by the name that `to_latex` takes."""
+        found: dict[str, Sequence[Mapping[str, str]]] = {}
+        shown = (one for report in self._reports(None) for one in tables(report))
+        for number, (title, rows) in enumerate(shown, 1):
+            found[title if title and title not in found else str(number)] = rows
+        return found
+
+    def _reports(self, width: int | None) -> Sequence[Report]:
+        """Return what the command prints, for a terminal of that width; None for other media."""
         raise NotImplementedError
 
     def json(self) -> str:
@@ -47,9 +87,17 @@ class Shown:
         from perhop.runs import csv_tables  # noqa: PLC0415 - of all results, only few are asked for tables
 
         found = csv_tables.tables(json.loads(self.json()))
-        if table is not None and table not in found:
+        name = self.TABLE if table is None else named(table, found)
+        if table is not None and name not in found:
+            found |= {more: frame for more, frame in self._more_frames().items() if frame.height}
+            name = named(table, found)
+        if table is not None and name not in found:
             raise PerhopError(f"there is no table `{table}`; there are: {', '.join(found) or 'none'}")
-        return found.get(table or self.TABLE, pl.DataFrame())
+        return found.get(name, pl.DataFrame())
+
+    def _more_frames(self) -> dict[str, pl.DataFrame]:
+        """Return the tables of `--csv` that are not in the JSON, by name."""
+        return {}
 
     def __repr__(self) -> str:
         """Return one line: what was computed, how much of it, and what came of it."""
@@ -94,6 +142,13 @@ class Written(Shown):
     def _write(self, place: Path, command: str, jobs: int) -> None:
         """Write the report into a folder that is claimed."""
         raise NotImplementedError
+
+
+def named(name: str, known: Iterable[str]) -> str:
+    """Return the table that a name means: `-` and `_` are the same, and `web` is `applications-web`."""
+    plain = str(name).replace("_", "-")
+    meant = (plain, f"applications-{plain}")
+    return next((one for one in known if one.replace("_", "-") in meant), name)
 
 
 def command_line(*words: str, **options: object) -> str:

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 
 from perhop import _engine
 from perhop.show.readable import html_table
-from perhop.show.table import Pivot, continued, prose, records
+from perhop.show.table import Pivot, continued, pivot_rows, prose, records
 from perhop.show.table import as_text as grid_as_text
 from perhop.show.text import printable
 
@@ -173,23 +173,44 @@ def _paragraphs(paragraphs: Sequence[str], width: int | None) -> str:
 
 def as_notebook(report: Report) -> str:
     """The report as HTML for a notebook: its tables, without titles, and texts in small type."""
-    paragraphs = [report.title, *report.lead, *map(plain, report.answers)]
-    shown = [f"<p>{_escaped(one)}</p>" for one in paragraphs]
-    return "".join([*shown, *(_notebook_part(part) for part in report.parts)])
+    shown = _html_paragraphs([report.title, *report.lead, *map(plain, report.answers)])
+    return "".join([shown, *(_notebook_part(part) for part in report.parts)])
 
 
 def _notebook_part(part: Part) -> str:
     match part:
-        case Records():
-            return html_table([{head: printable(cell) for head, cell in line.items()} for line in part.lines])
-        case Text():
+        case Records() if part.lines:
+            return _html_table(part.lines)
+        case Grid():
+            return _html_paragraphs([part.grid.title]) + _html_table(pivot_rows(part.grid))
+        case Items() if part.items:
+            items = "".join(f"<li>{_escaped(' '.join(item))}</li>" for item in part.items)
+            return f"{_html_paragraphs([part.title])}<ul>{items}</ul>"
+        case Text() if part.paragraphs:
             return f"<p><small>{_escaped(' '.join(part.paragraphs))}</small></p>"
     return ""
+
+
+def tables(report: Report) -> Iterator[tuple[str, Sequence[Mapping[str, str]]]]:
+    """Yield the title and the rows of each table of a report; titles may be empty."""
+    for part in report.parts:
+        if isinstance(part, Records) and part.lines:
+            yield part.title, part.lines
+        elif isinstance(part, Grid):
+            yield part.grid.title, pivot_rows(part.grid)
 
 
 def plain(sentence: str) -> str:
     """A sentence of Markdown without the stars that make words strong."""
     return sentence.replace("**", "")
+
+
+def _html_paragraphs(paragraphs: Sequence[str]) -> str:
+    return "".join(f"<p>{_escaped(one)}</p>" for one in paragraphs if one)
+
+
+def _html_table(lines: Sequence[Mapping[str, str]]) -> str:
+    return html_table([{head: printable(cell) for head, cell in line.items()} for line in lines])
 
 
 def _escaped(words: str) -> str:

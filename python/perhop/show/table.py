@@ -381,6 +381,13 @@ def prose(text: str, width: int | None, indent: str = "", hanging: str | None = 
     )
 
 
+def pivot_rows(grid: Pivot) -> list[dict[str, str]]:
+    """The table as records, for notebooks and LaTeX: the heads of a column become one, with commas."""
+    heads = [grid.corner, *(", ".join(head) or "measured" for head in grid.heads)]
+    body = (line for label, rows in grid.lines for line in _text_lines(grid, label, rows))
+    return [dict(zip(heads, line, strict=True)) for line in body]
+
+
 def _text_lines(grid: Pivot, label: str, rows: Sequence[Row | None]) -> list[list[str]]:
     if not grid.published:
         merged = [MISSING if r is None else measured(grid, r) + interval(r, grid.digits) for r in rows]

@@ -13,7 +13,7 @@ import polars as pl
 from perhop.plurals import counted
 from perhop.runs import extent
 from perhop.runs.written import Written, command_line
-from perhop.show.report import Report, as_text
+from perhop.show.report import Report
 from perhop.statistics.judging import STATES
 from perhop.stores.outcomes import DirectoryStore
 from perhop.studies import STUDIES, reproduction
@@ -53,10 +53,8 @@ class Reproduction(Written):
         """Return every number of every run, in long form: `study`, `seed`, its factors, `metric`, `value`."""
         return reproduction.sample_frame(self.outcomes)
 
-    def text(self, width: int | None = None) -> str:
-        """Return what `perhop reproduce` prints, for text of that many columns; None for no limit."""
-        reports = [*map(study_report, self.outcomes), self.conclusion()]
-        return "\n\n".join(as_text(report, width) for report in reports)
+    def _reports(self, width: int | None) -> list[Report]:  # noqa: ARG002 - the same for any width
+        return [*map(study_report, self.outcomes), self.conclusion()]
 
     def conclusion(self) -> Report:
         """Return what came of all claims, what was not run, and what the runs cost."""

@@ -15,12 +15,13 @@ from perhop.processes import interrupts
 from perhop.runs import extent
 from perhop.runs.written import Written
 from perhop.show.numbers import exact
+from perhop.show.report import Report
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps import failing
 from perhop.sweeps.backend import Backend, LocalBackend
 from perhop.sweeps.plan import SweepPlan
 from perhop.sweeps.run import Counts, Failure, Progress, Runner, sweep
-from perhop.sweeps.summary import PointSummary, summarize, to_json, to_text
+from perhop.sweeps.summary import PointSummary, as_report, summarize, to_json
 
 BACKENDS = ("local", "ray")
 
@@ -82,9 +83,8 @@ class Swept(Written):
     failures: Sequence[Failure] = ()
     command: str = ""
 
-    def text(self, width: int | None = None) -> str:
-        """Return what `perhop sweep` prints, for text of that many columns; None for no limit."""
-        return to_text(self.plan, self.summaries, width, self.reached, self.failures)
+    def _reports(self, width: int | None) -> list[Report]:  # noqa: ARG002 - the same for any width
+        return [as_report(self.plan, self.summaries, self.reached, self.failures)]
 
     def json(self) -> str:
         """Return what `perhop sweep --json` writes."""

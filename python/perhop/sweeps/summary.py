@@ -18,7 +18,7 @@ from perhop.measures import absent, catalog, finite_flows, naming
 from perhop.plurals import counted
 from perhop.scenario.ranges import Value, text_of
 from perhop.show.numbers import MISSING, TERMINAL, Style, exact, rounded, short
-from perhop.show.report import Part, Records, Report, Text, as_text
+from perhop.show.report import Part, Records, Report, Text
 from perhop.statistics.intervals import Estimate
 from perhop.statistics.observations import Observations
 from perhop.stores.companions import Gathered, meets
@@ -215,19 +215,17 @@ def lines_of(summaries: Sequence[PointSummary]) -> list[dict[str, str]]:
     return lines
 
 
-def to_text(
+def as_report(
     plan: SweepPlan,
     summaries: Sequence[PointSummary],
-    width: int | None,
     reached: Sequence[float | None] = (),
     failures: Sequence[Failure] = (),
-) -> str:
-    """The sweep as plain text for a terminal of that width; None for no limit.
+) -> Report:
+    """The sweep as a terminal and a notebook show it.
 
     Args:
         plan: The sweep.
         summaries: Of its points.
-        width: Of the terminal.
         reached: See `precision`.
         failures: The runs that failed.
     """
@@ -239,7 +237,7 @@ def to_text(
         Text([*remarks(summaries), *precision(plan, reached)]),
         Text(failing.sentences(failures)),
     ]
-    return as_text(Report(plan.title, [lead(plan, summaries)], parts), width)
+    return Report(plan.title, [lead(plan, summaries)], parts)
 
 
 def lead(plan: SweepPlan, summaries: Sequence[PointSummary]) -> str:

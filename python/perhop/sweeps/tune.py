@@ -23,7 +23,7 @@ from perhop.plurals import counted
 from perhop.processes import interrupts
 from perhop.runs.written import Written
 from perhop.scenario.ranges import Value, text_of
-from perhop.show.report import Records, Report, Text, as_text, plain
+from perhop.show.report import Records, Report, Text, plain
 from perhop.show.table import continued
 from perhop.statistics.intervals import Estimate
 from perhop.statistics.judging import all_of
@@ -141,12 +141,11 @@ class Tuned(Written):
         """Return the sign by which tables mark a winner to take; empty text for the others."""
         return f" {RECOMMENDED}" if any(winner is one for one in self.marked) else ""
 
-    def text(self, width: int | None = None) -> str:
-        """Return what `perhop tune` prints, for text of that many columns; None for no limit."""
+    def _reports(self, width: int | None) -> list[Report]:
         said = [*map(plain, tune_answers.answers(self)), *self.lead()]
         tables = [Records("", table[:MOST_LINES]) for table in self.tables(width)]
         failed = Text(failing.sentences(self.failures, self.names))
-        return as_text(Report(self.plan.title, said, [*tables, failed]), width)
+        return [Report(self.plan.title, said, [*tables, failed])]
 
     def lead(self) -> list[str]:
         """Return sentences on what was searched, and on how it was validated."""

@@ -65,7 +65,7 @@ def test_each_function_returns_a_result_of_the_root(name: str) -> None:
     assert issubclass(found, Written) == ("--out" in options)
     for method in ("text", "json", "frame", *(["write"] if "--out" in options else [])):
         assert getattr(found, method).__doc__, method
-        assert getattr(found, method) is not getattr(Shown, method, None) or method == "frame"
+        assert getattr(found, method) is not getattr(Shown, method, None) or method in ("text", "frame")
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("live", "compare")])
@@ -81,6 +81,39 @@ def test_each_result_has_a_line_text_json_and_a_table(results: dict[str, Shown],
     assert result.frame().height > 0 or name == "rerun"
     with pytest.raises(package.PerhopError, match="there is no table `none`"):
         result.frame("none")
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("live", "compare", "rerun")])
+def test_notebooks_and_latex_have_the_tables_of_the_text(results: dict[str, Shown], name: str) -> None:
+    result = results[name]
+    assert "<table><thead>" in result._repr_html_()
+    assert result.to_latex().startswith("\\begin{tabular}")
+    assert "\\label{tab:a}" in result.to_latex(label="tab:a")
+    with pytest.raises(package.PerhopError, match="the result has no table `none`; it has: "):
+        result.to_latex("none")
+
+
+def test_a_rerun_that_agrees_has_a_sentence_in_notebooks_and_no_table(results: dict[str, Shown]) -> None:
+    found = results["rerun"]
+    assert "numbers agree.</p>" in found._repr_html_()
+    assert "<table" not in found._repr_html_()
+    with pytest.raises(package.PerhopError, match="it has: none"):
+        found.to_latex()
+
+
+def test_both_spellings_name_one_table_everywhere() -> None:
+    """Names of tables in JSON have `_`, further ones of `--csv` have `-`."""
+    short = Scenario.read(EXAMPLES / "office.toml").with_("duration", "20s").with_("warmup", "5s")
+    result = package.run(short, runs=1)
+    assert result.frame("link-classes").equals(result.frame("link_classes"))
+    assert result.to_latex("link-classes") == result.to_latex("link_classes")
+    for of in ("link-classes", "link_classes"):
+        assert result.difference(result, "loss", of=of).height == result.frame("link_classes").height
+    assert result.frame("flows").equals(result.flows)
+    assert result.frame("web").equals(result.frame("applications-web"))
+    assert (
+        result.to_latex("web") == result.to_latex("applications-web") == result.to_latex("applications_web")
+    )
 
 
 @pytest.mark.parametrize(

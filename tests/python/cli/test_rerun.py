@@ -80,6 +80,18 @@ def test_one_other_number_is_found(perhop: Perhop, report: Path) -> None:
     assert "gold" in done.out
 
 
+def test_numbers_that_the_report_lacks_are_told_from_undefined_ones(perhop: Perhop, report: Path) -> None:
+    _edit(report, lambda content: content["scenarios"][0].update(results={}))
+    done = perhop("rerun", report)
+    assert done.code == 1
+    assert "nothing" in done.out
+    assert "None" not in done.out
+    found = rerun(report)
+    assert found.differences[0].then == "nothing"
+    assert f"<td>{found.differences[0].place}</td><td>nothing</td>" in found._repr_html_()
+    assert found.to_latex().count("nothing") == 10
+
+
 def test_one_other_flow_is_found(report: Path) -> None:
     samples = pl.read_parquet(report / "samples.parquet")
     rates = samples["throughput_bps"].to_list()

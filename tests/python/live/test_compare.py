@@ -135,13 +135,13 @@ def test_another_network_is_different() -> None:
 def test_a_column_corrects_the_verdicts_for_their_number(tmp_path: Path) -> None:
     found = comparison(FASTER)
     both = Compared([found, found], ["a", "b"])
-    plain = report.text(both, 200)
+    plain = both.text(200)
     judged = 2 * len(found.lines) + len(both.directions)
     assert judged > 2 * len(found.lines)
     assert plain.count(f"{judged} lines are judged at 95 % each") == 1
     assert "Holm" not in plain
     compared = Compared([found, found], ["a", "b"], holm=True)
-    assert "p, Holm" in report.text(compared, 200)
+    assert "p, Holm" in compared.text(200)
     first, second = report.holm_cells(compared)
     assert first == second
     for line, cells in zip(found.lines, first, strict=True):
@@ -161,7 +161,7 @@ def test_invalid_runs_are_left_out_and_said() -> None:
     assert all(line.live is None or line.live.runs <= 2 for line in found.lines)
     compared = Compared([found], ["small"])
     assert compared.left_out == 2
-    text = report.text(compared)
+    text = compared.text()
     assert "2 valid of 4 on real packets" in text
     assert "LEFT OUT, seed 101: the machine slept." in text
     frame = report.sample_frame(compared)
@@ -173,7 +173,7 @@ def test_without_a_valid_run_nothing_is_told() -> None:
     assert {line.verdict for line in found.lines} == {"cannot tell"}
     content = json.loads(report.to_json(Compared([found], ["small"])))
     assert all(line["live"] is None for line in content["scenarios"][0]["lines"])
-    assert "cannot tell" in report.text(Compared([found], ["small"]))
+    assert "cannot tell" in Compared([found], ["small"]).text()
 
 
 def test_one_run_cannot_tell() -> None:
@@ -185,7 +185,7 @@ def test_one_run_cannot_tell() -> None:
 def test_numbers_read_as_those_of_run() -> None:
     """As many digits as the interval lets be known, and not a number of decimals of the measure's own."""
     found = comparison()
-    text = report.text(Compared([found], ["small"]))
+    text = Compared([found], ["small"]).text()
     for line in found.lines:
         assert line.live is not None
         for one in (line.simulated, line.live):
@@ -197,7 +197,7 @@ def test_a_scenario_without_a_title_is_called_as_its_file() -> None:
     untitled = broken(SMALL, re.search("title = .*", SMALL)[0], "")  # type: ignore[index]
     found = Comparison(simulate.run(untitled, runs=2), pretend(untitled, 2), MARGINS)
     assert report.text(Compared([found], ["small"])).startswith("small\n")
-    assert "Scenario" not in report.text(Compared([found, found], ["small", "other"]))
+    assert "Scenario" not in Compared([found, found], ["small", "other"]).text()
     (content,) = json.loads(report.to_json(Compared([found], ["small"])))["scenarios"]
     assert content["title"] == "small"
 
@@ -245,7 +245,7 @@ def test_directions() -> None:
     }
     assert opposite[rate.key].agree is False
     assert {one.key: one for one in directions(first, first)}[rate.key].agree is None
-    text = report.text(Compared([first, second], ["slow", "fast"]))
+    text = Compared([first, second], ["slow", "fast"]).text()
     assert text.startswith("slow minus fast\n")
     assert "have the same direction" in text
 
@@ -324,7 +324,7 @@ def test_changes_are_against_what_was_compared() -> None:
     assert window.by[key].freedom == 19
     compared = Compared([found], ["small"], [changes])
     assert compared.left_out == len(lived)
-    text = report.text(compared)
+    text = compared.text()
     assert "Effect of each change: throughput of a flow, Mbit/s" in text
     assert "Effect of each change: RTT, ms" in text
     assert "simulated: initial window of 10" in text

@@ -12,7 +12,7 @@ from perhop.sweeps.job import Workplace
 from perhop.sweeps.pictures import Marks, drawn, html_plots
 from perhop.sweeps.report import answers, point_tables
 from perhop.sweeps.run import widest
-from perhop.sweeps.summary import estimate_json, lead, remarks, to_text
+from perhop.sweeps.summary import estimate_json, lead, remarks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +75,7 @@ def test_cells_say_of_how_many_runs_they_are_and_that_they_are_too_low(tmp_path:
     few = cut[1]
     assert few is not None
     assert estimate_json(few) == {**(estimate_json(few) or {}), "runs": few.runs, "of": 10}
-    text = " ".join(to_text(found.plan, found.summaries, 200).split())
+    text = " ".join(found.text(200).split())
     assert f", {few.runs} of 10 runs" in text
     assert "10 runs of each from seed 1, not all of which have every value" in text
     assert "one FCT (over …): a lower bound" in text
