@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from perhop.errors import PerhopError, ScenarioError
 from perhop.plurals import counted
@@ -57,6 +58,7 @@ def compare(
         PerhopError: The system cannot do it, or an argument is wrong; the message says what is missing.
     """
     wanted = equivalence.margins(margins)
+    extent.one_of("device", device, get_args(Device))
     check_counts(seed, runs, sim_runs)
     read = [reading.read(one, real_packets=True) for one in scenarios]
     names = names_of(scenarios)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
@@ -135,6 +135,7 @@ def run(
         ScenarioError: The scenario is wrong, or asks for what no kernel has.
         PerhopError: The system cannot do it; the message says what is missing.
     """
+    extent.one_of("device", device, get_args(Device))
     checked = reading.read(scenario, real_packets=True)
     checked.warn()
     text = checked.text

@@ -183,6 +183,8 @@ def _missing(table: object, rest: str, passed: str, links: Iterable[str]) -> str
     """Return a message on the missing part of a path and on those there; `links`: of the topology."""
     inside = f"`{passed}`" if passed else "the scenario"
     name = rest.partition(".")[0]
+    if not name:
+        return "the path ends in a dot, or has two in a row"
     known = [known for known in _names(table) if not known.isdigit()]
     if passed == "links":
         known += links

@@ -49,8 +49,10 @@ class Whole(Table):
 
         Args:
             path: Keys from the top, joined by dots, such as `links.uplink.queue.limit` or
-                `flows.gold.profile.rate`; an entry of a list goes by its `name`. All but the last must exist.
-            value: What to put there: a quantity as text, a number, a table of the builder, or plain data.
+                `flows.gold.profile.rate`; an entry of a list goes by its `name`. All but the last must exist;
+                whether the last one is a key, and takes this value, is checked when the scenario is read.
+            value: What to put there: a quantity as text, a number, a table of the builder, or plain data;
+                None leaves the key out.
 
         Raises:
             PerhopError: There is no such table; the message says what there is.

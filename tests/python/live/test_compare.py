@@ -14,7 +14,8 @@ from tests.python.conftest import SMALL
 from tests.python.live.living import INVALID, LIVE, needs_live, pretend
 from tests.python.output.pages import check, titles
 
-from perhop.errors import PerhopError
+import perhop as package
+from perhop.errors import ArgumentError, PerhopError
 from perhop.real_packets import report
 from perhop.real_packets.equivalence import MARGINS, Comparison, Key, Margin, collect, directions, margins
 from perhop.real_packets.explain import explain, otherwise, variations
@@ -196,7 +197,7 @@ def test_numbers_read_as_those_of_run() -> None:
 def test_a_scenario_without_a_title_is_called_as_its_file() -> None:
     untitled = broken(SMALL, re.search("title = .*", SMALL)[0], "")  # type: ignore[index]
     found = Comparison(simulate.run(untitled, runs=2), pretend(untitled, 2), MARGINS)
-    assert report.text(Compared([found], ["small"])).startswith("small\n")
+    assert Compared([found], ["small"])).text().startswith("small\n")
     assert "Scenario" not in Compared([found, found], ["small", "other"]).text()
     (content,) = json.loads(report.to_json(Compared([found], ["small"])))["scenarios"]
     assert content["title"] == "small"
@@ -510,3 +511,9 @@ def test_no_loss_on_both_sides_is_equivalent_within_what_so_many_packets_show() 
         assert (line.test.difference.value, line.test.difference.error) == (0.0, 0.0)
         verdicts.append(line.verdict)
     assert verdicts == ["equivalent", "cannot tell"]
+
+
+@pytest.mark.parametrize("function", [package.live, package.compare])
+def test_an_unknown_device_is_refused_as_an_argument(function: Callable[..., object]) -> None:
+    with pytest.raises(ArgumentError, match="device must be auto, tun or packet, not 'x'"):
+        function(LIVE, device="x")

@@ -175,6 +175,13 @@ def test_a_policer_of_the_default_class_comes_back() -> None:
             "links.wan.queue.gentle: IOS has no `gentle` in red",
         ),
         (
+            '[links.wan.queue]\nscheduler = "htb"\n[[links.wan.queue.classes]]\nname = "all"\nrate = "4Mbps"\n'
+            '[[links.wan.queue.classes.classes]]\nname = "a"\nrate = "4Mbps"\n'
+            'queue = { scheduler = "wfq", queues = [{ name = "b", weight = 1, rule = { aqm = "drop-tail", '
+            'limit = "60p" } }] }\n',
+            "links.wan.queue.classes[0].classes[0].queue: IOS has no scheduler such as wfq within a class",
+        ),
+        (
             WRED + 'profiles = [{ curve = "segmented 10/0.1, 20/0.2" }]\n',
             "links.wan.queue.profiles[0].curve: IOS has one segment, from min to max",
         ),

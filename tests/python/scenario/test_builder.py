@@ -217,6 +217,20 @@ def test_a_scenario_is_read_as_it_is_written_and_another_with_a_value_of_it_chan
         first.with_("links.up.queue", scenario.Codel())
 
 
+@pytest.mark.parametrize("path", ["links.", ".", "links..rate"])
+def test_a_path_with_an_empty_name_is_refused_as_such(path: str) -> None:
+    with pytest.raises(perhop.PerhopError, match="the path ends in a dot, or has two in a row"):
+        Scenario.read("examples/first.toml").with_(path, 1)
+
+
+def test_none_leaves_out_a_key() -> None:
+    first = Scenario.read("examples/first.toml")
+    probed = first.with_("probes", scenario.Probes(interval="1s"))
+    assert reading.canonical(probed.with_("probes", None)) == reading.canonical(first)
+    sold, _ = json.loads(reading.canonical(first.with_("flows.0.profile", None)))["flows"]
+    assert "profile" not in sold
+
+
 def test_a_scenario_that_names_files_has_their_contents() -> None:
     train = Scenario.read("examples/train.toml")
     assert reading.canonical(train) == reading.canonical("examples/train.toml")

@@ -53,6 +53,10 @@ class QueueLines:
         rule = queue.rule
         place = queue.rule_place
         kind = rule.get("aqm")
+        if kind is None:
+            text = f"IOS has no scheduler such as {rule['scheduler']} within a class of a tree"
+            self._remarks.left_out(place, text)
+            return []
         result = []
         limit = None if "limit" not in rule else depth(rule["limit"])
         if limit is not None:
