@@ -197,7 +197,7 @@ def test_numbers_read_as_those_of_run() -> None:
 def test_a_scenario_without_a_title_is_called_as_its_file() -> None:
     untitled = broken(SMALL, re.search("title = .*", SMALL)[0], "")  # type: ignore[index]
     found = Comparison(simulate.run(untitled, runs=2), pretend(untitled, 2), MARGINS)
-    assert Compared([found], ["small"])).text().startswith("small\n")
+    assert Compared([found], ["small"]).text().startswith("small\n")
     assert "Scenario" not in Compared([found, found], ["small", "other"]).text()
     (content,) = json.loads(report.to_json(Compared([found], ["small"])))["scenarios"]
     assert content["title"] == "small"

@@ -166,6 +166,19 @@ def test_a_policer_of_the_default_class_comes_back() -> None:
     assert read_back(done)["meters"] == link(HEAD + EDGE + meter + FLOW)["meters"]
 
 
+NESTED = """[links.wan.queue]
+scheduler = "htb"
+[[links.wan.queue.classes]]
+name = "all"
+rate = "4Mbps"
+[[links.wan.queue.classes.classes]]
+name = "a"
+rate = "4Mbps"
+queue = { scheduler = "wfq", queues = [{ name = "b", rule = { aqm = "drop-tail", limit = "60p" } }] }
+"""
+"""A class of a tree with a scheduler within it."""
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [
@@ -175,10 +188,7 @@ def test_a_policer_of_the_default_class_comes_back() -> None:
             "links.wan.queue.gentle: IOS has no `gentle` in red",
         ),
         (
-            '[links.wan.queue]\nscheduler = "htb"\n[[links.wan.queue.classes]]\nname = "all"\nrate = "4Mbps"\n'
-            '[[links.wan.queue.classes.classes]]\nname = "a"\nrate = "4Mbps"\n'
-            'queue = { scheduler = "wfq", queues = [{ name = "b", weight = 1, rule = { aqm = "drop-tail", '
-            'limit = "60p" } }] }\n',
+            NESTED,
             "links.wan.queue.classes[0].classes[0].queue: IOS has no scheduler such as wfq within a class",
         ),
         (
