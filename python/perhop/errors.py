@@ -12,6 +12,17 @@ class PerhopError(Exception):
     """
 
 
+_OPTIONS = {
+    "capture_links": "--capture-link",
+    "end": "--to",
+    "everything": "--all",
+    "folder": "--out",
+    "margins": "--margin",
+    "start": "--from",
+}
+"""Options whose names are not those of their arguments."""
+
+
 class ArgumentError(PerhopError):
     """An argument that cannot be; `str()` names it as Python does, and the command line as its option.
 
@@ -21,14 +32,15 @@ class ArgumentError(PerhopError):
     """
 
     def __init__(self, name: str, says: str) -> None:
-        super().__init__(f"{name} {says}")
+        super().__init__(f"{name}{says}" if says.startswith(":") else f"{name} {says}")
         self.name = name
         self.says = says
 
     @property
     def of_option(self) -> str:
         """The message with the option's name, such as `--sim-runs must be at least 1`."""
-        return f"--{self.name.replace('_', '-')} {self.says}"
+        option = _OPTIONS.get(self.name, f"--{self.name.replace('_', '-')}")
+        return f"{option}{self.says}" if self.says.startswith(":") else f"{option} {self.says}"
 
 
 class PerhopWarning(UserWarning):

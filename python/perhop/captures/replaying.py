@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,8 @@ import numpy as np
 import polars as pl
 
 from perhop import _engine
-from perhop.errors import ArgumentError, PerhopError, PerhopWarning
+from perhop.errors import ArgumentError, PerhopError, PerhopWarning, ScenarioError
+from perhop.files import arguments
 from perhop.measures.run import COLORS
 from perhop.plurals import counted
 from perhop.runs import extent
@@ -35,11 +35,13 @@ from perhop.show.report import Records, Report, Text
 STDIN = Path("-")
 """The capture's name that stands for standard input."""
 _GZIP = b"\x1f\x8b"
+_ENDS = {"from": "start", "to": "end"}
+"""The arguments of the ends of a replay, by the keys that the engine has for them."""
 _LEFT = 255
 """The verdict on a packet that left."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Replay(Shown):
     """The packets of a capture that was replayed into a meter, a queue or a link, and what became of them.
 
@@ -399,17 +401,15 @@ def replay(
         "match": match,
         "from": start,
         "to": end,
-        "speed": speed,
+        "speed": arguments.finite("speed", speed),
         "seed": extent.seeds(seed, 1)[0],
-        "top": top,
+        "top": arguments.whole("top", top, least=0),
         "allow-cut": allow_cut or None,
     }
-    if not math.isfinite(speed):
-        raise ArgumentError("speed", f"must be a finite number, not {speed}")
     options = json.dumps({key: plain(value, key) for key, value in given.items() if value is not None})
     origin = str(scenario) if _is_file(scenario) else "scenario"
     text = None if scenario is None else (reading.canonical(scenario), origin)
-    path = Path(capture)
+    path = arguments.path("capture", capture)
     flag = cancel if cancel is not None else _engine.Cancel()
 
     def work(_task: None) -> tuple[str, dict[str, Any] | None]:
@@ -418,6 +418,11 @@ def replay(
 
     try:
         ((answer, columns),) = parallel_map(work, [None], jobs=1, cancel=flag)
+    except ScenarioError as error:
+        key, _, says = str(error).removeprefix("replay: ").partition(":")
+        if key in _ENDS:
+            raise ArgumentError(_ENDS[key], f":{says}") from None
+        raise
     except _engine.CaptureError as error:
         name = "standard input" if path == STDIN else str(path)
         between = " " if str(error).startswith(("is ", "has ", "cannot ")) else ": "

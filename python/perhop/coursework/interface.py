@@ -6,6 +6,7 @@ from pathlib import Path
 
 from perhop.coursework import answers, bench, checking, lab
 from perhop.coursework.checking import Checked
+from perhop.files import arguments
 
 
 def course(name: str, file: Path | str) -> list[Checked]:
@@ -22,8 +23,8 @@ def course(name: str, file: Path | str) -> list[Checked]:
     Raises:
         PerhopError: There is no such lab, or the answers cannot be read.
     """
-    chosen = lab.find(name)
-    given = answers.read(Path(file), chosen)
+    chosen = lab.find(arguments.text("name", name))
+    given = answers.read(arguments.path("file", file), chosen)
     runs = bench.Bench(chosen)
     scenarios = checking.scenarios(chosen, runs, given, str(file))
     runs.run(list(dict.fromkeys(scenarios)), lambda _count: lambda: None)

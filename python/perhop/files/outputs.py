@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from perhop import _engine
-from perhop.errors import PerhopError
+from perhop.errors import ArgumentError, PerhopError
 from perhop.files import filesystem, inputs
 from perhop.files.filesystem import atomic_write
 
@@ -28,20 +28,20 @@ def prepare_directory(path: Path, option: str = "--out") -> Path:
         PerhopError: It cannot be made or written to, or it is `-`, which means standard output.
     """
     if path == STDOUT:
-        raise PerhopError(f"{option} -: standard output takes no folder; name one, such as `results`")
+        raise refused(option, "-: standard output takes no folder; name one, such as `results`")
     try:
         filesystem.make_directory(path)
         probe = path / ".perhop-write-test"
         atomic_write(probe, b"")
         filesystem.remove(probe, missing_ok=True)  # another command may have removed it
     except FileNotFoundError:
-        raise PerhopError(
-            f"{option} {path}: cannot be created: {path.parent} takes no new files; choose another place"
+        raise refused(
+            option, f"{path}: cannot be created: {path.parent} takes no new files; choose another place"
         ) from None
     except (FileExistsError, NotADirectoryError):
-        raise PerhopError(f"{option} {path}: not a directory; choose another place for the results") from None
+        raise refused(option, f"{path}: not a directory; choose another place for the results") from None
     except (OSError, ValueError) as error:
-        raise PerhopError(f"{option} {path}: cannot be written to: {_reason(error)}") from None
+        raise refused(option, f"{path}: cannot be written to: {_reason(error)}") from None
     return path
 
 
@@ -64,7 +64,7 @@ def claim_directory(path: Path, option: str = "--out") -> Path:
     try:
         file = filesystem.open_file(path, filesystem.READ)
     except OSError as error:
-        raise PerhopError(f"{option} {path}: cannot be read: {_reason(error)}") from None
+        raise refused(option, f"{path}: cannot be read: {_reason(error)}") from None
     status = os.fstat(file)
     place = (status.st_dev, status.st_ino)
     if place in _claimed:
@@ -74,9 +74,10 @@ def claim_directory(path: Path, option: str = "--out") -> Path:
         filesystem.lock(file, filesystem.EXCLUSIVE | filesystem.AT_ONCE)
     except BlockingIOError:
         filesystem.close_file(file)
-        raise PerhopError(
-            f"{option} {path}: another perhop command is writing there; wait until it has ended, or choose "
-            "another place"
+        raise refused(
+            option,
+            f"{path}: another perhop command is writing there; wait until it has ended, or choose "
+            "another place",
         ) from None
     except OSError:
         filesystem.close_file(file)
@@ -119,7 +120,7 @@ def prepare_file(
 
     Args:
         path: The name.
-        option: The option that it was given by, for messages.
+        option: The option, or the argument in Python, that it was given by, for messages.
         reads: The files that the command reads: none of them is written over, nor a file that they name, nor
             a module of Python that is loaded.
         endings: Of names that say the format; others are refused, and standard output is.
@@ -135,24 +136,29 @@ def prepare_file(
         return STDOUT
     try:
         if path.is_file() and _is_read(path, reads):
-            raise PerhopError(f"{option} {path}: is a file that this command reads; give another name")
+            raise refused(option, f"{path}: is a file that this command reads; give another name")
         if endings and path.suffix not in endings:
-            raise PerhopError(f"{option} {path}: name a file that ends in {' or '.join(endings)}")
+            raise refused(option, f"{path}: name a file that ends in {' or '.join(endings)}")
         if path.is_dir():
-            raise PerhopError(f"{option} {path}: is a directory; give a file name, or - for standard output")
+            raise refused(option, f"{path}: is a directory; give a file name, or - for standard output")
         if path.is_socket():
-            raise PerhopError(f"{option} {path}: is a socket; give a file name, or - for standard output")
+            raise refused(option, f"{path}: is a socket; give a file name, or - for standard output")
         if _in_place(path):
             if not os.access(path, os.W_OK):
-                raise PerhopError(f"{option} {path}: cannot be written: Permission denied")
+                raise refused(option, f"{path}: cannot be written: Permission denied")
             return path
         target = path.resolve()
         probe = target.with_name(f".{target.name}.write-test")
         atomic_write(probe, b"")
         filesystem.remove(probe)
     except (OSError, ValueError) as error:
-        raise PerhopError(f"{option} {path}: cannot be written: {_reason(error)}") from None
+        raise refused(option, f"{path}: cannot be written: {_reason(error)}") from None
     return path
+
+
+def refused(option: str, says: str) -> PerhopError:
+    """The error of a place that an option of the command line names, or an argument in Python."""
+    return PerhopError(f"{option} {says}") if option.startswith("--") else ArgumentError(option, says)
 
 
 def apart(

@@ -18,7 +18,7 @@ from typing import Any
 
 from perhop.errors import PerhopError
 from perhop.files import filesystem, inputs
-from perhop.files.outputs import claim_directory, write
+from perhop.files.outputs import claim_directory, refused, write
 
 NEW, OLD = ".perhop-report-new", ".perhop-report-old"
 """Directories of the report to come and of the one replaced. OLD exists once NEW is complete."""
@@ -30,18 +30,18 @@ FILES = ("manifest.json", "report.html", "samples.parquet")
 """The files of a report, beside its plots."""
 
 
-def claim_report(out: Path) -> Path:
+def claim_report(out: Path, option: str = "--out") -> Path:
     """Claim the directory of a report; the files of an earlier report there may be replaced, no others.
 
     Raises:
         PerhopError: It cannot be written to, another command writes there, or a file that no report of perhop
             brought has the name of one of a report's.
     """
-    claim_directory(out)
+    claim_directory(out, option)
     theirs = next((name for name in FILES if (out / name).exists()), None)
     if theirs is not None and not (out / NEW).exists() and "perhop" not in _manifest(out):
-        raise PerhopError(
-            f"--out {out}: has {theirs}, which no earlier --out wrote; give a directory of its own"
+        raise refused(
+            option, f"{out}: has {theirs}, which no earlier --out wrote; give a directory of its own"
         )
     return out
 

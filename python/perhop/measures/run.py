@@ -30,7 +30,7 @@ class Group:
     is_population: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Run:
     """One simulation of one scenario with one seed.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from perhop import _engine, routers
 from perhop.errors import ArgumentError, BlockError, PerhopError
-from perhop.files import inputs
+from perhop.files import arguments, inputs
 from perhop.planning import growth, objectives
 from perhop.planning.growth import Demand
 from perhop.planning.objectives import Bound
@@ -237,6 +237,9 @@ def read_plan(
         ScenarioError: The scenario is wrong.
     """
     extent.given(None, seed)
+    for name, value in (("runs", runs), ("trials", trials)):
+        if value is not None:
+            arguments.whole(name, value)
     path = document.place_of(source, "plan")
     data = document.read(source, "a plan needs a `scenario` or a `configuration`, and `objectives`")
     file_kinds.expect("plan", data, path)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from perhop import extras
+from perhop.files import arguments
 from perhop.planning.document import read_plan
 from perhop.planning.job import Planned, run_plan
-from perhop.sweeps.interface import quietly, repeating
+from perhop.sweeps.interface import of_file_or_data, quietly, repeating
 from perhop.sweeps.job import Workplace
 
 __all__ = ["Planned", "plan"]
@@ -50,8 +51,8 @@ def plan(
         PerhopError: The plan cannot be read, an extra is missing, or the store fails.
         ScenarioError: The plan's scenario is wrong.
     """
-    place = Workplace(Path(store), backend, jobs, address)
-    read = source if isinstance(source, Mapping) else Path(source)
+    place = Workplace(arguments.path("store", store), backend, jobs, address)
+    read = of_file_or_data("a plan", source)
     planned = read_plan(read, runs=runs, seed=seed, trials=trials)
     if planned.search is not None:
         extras.TUNE.demand()

@@ -114,7 +114,7 @@ class Better:
         return self.gain is not None and self.gain.low > 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Planned(Written):
     """A finished plan: which promises hold, how far demands can grow, and what would be better.
 

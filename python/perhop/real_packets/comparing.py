@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from perhop.errors import PerhopError, ScenarioError
+from perhop.files import arguments
 from perhop.plurals import counted
 from perhop.real_packets import LIVE_RUNS, SIMULATED_RUNS, equivalence, explain, laboratory, report
 from perhop.real_packets.equivalence import Margin
@@ -58,7 +59,7 @@ def compare(
         PerhopError: The system cannot do it, or an argument is wrong; the message says what is missing.
     """
     wanted = equivalence.margins(margins)
-    extent.one_of("device", device, get_args(Device))
+    arguments.one_of("device", device, get_args(Device))
     check_counts(seed, runs, sim_runs)
     read = [reading.read(one, real_packets=True) for one in scenarios]
     names = names_of(scenarios)

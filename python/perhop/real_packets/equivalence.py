@@ -21,7 +21,8 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from perhop._engine import student_t_cdf, student_t_quantile
-from perhop.errors import PerhopError
+from perhop.errors import ArgumentError
+from perhop.files import arguments
 from perhop.measures import catalog, finite_flows, flow_table
 from perhop.measures.finite_flows import FiniteFlows
 from perhop.measures.run import COLORS, Run
@@ -144,18 +145,19 @@ def margins(given: Iterable[str]) -> dict[str, Margin]:
         PerhopError: An entry is no margin.
     """
     found = dict(MARGINS)
-    for text in given:
+    for text in arguments.texts("margins", given):
         name, is_named, value = text.rpartition("=")
         match = re.fullmatch(rf"(\d+(?:\.\d*)?|\.\d+)\s*((?!$){UNIT})", value.strip())
         if is_named and name not in MARGINS:
-            raise PerhopError(
-                f"--margin {text}: no margin is called `{name}`; there are {', '.join(MARGINS)}"
+            raise ArgumentError(
+                "margins", f"{text}: no margin is called `{name}`; there are {', '.join(MARGINS)}"
             )
         if match is None or (match[2] != "%" and match[2] not in _UNITS.get(name, {})):
             units = ", ".join(f"`{name}=5{unit}`" for unit in _UNITS.get(name, {}) if unit == canonical(unit))
-            raise PerhopError(
-                f"--margin {text}: not a margin; write {'`10%`' if not is_named else f'`{name}=10%`'}"
-                + (f" or {units}" if units else " or one with a name, such as `delay=5ms`")
+            raise ArgumentError(
+                "margins",
+                f"{text}: not a margin; write {'`10%`' if not is_named else f'`{name}=10%`'}"
+                + (f" or {units}" if units else " or one with a name, such as `delay=5ms`"),
             )
         number, unit = float(match[1]), match[2]
         if not is_named:
@@ -388,7 +390,7 @@ def corrected(lines: Sequence[Line]) -> list[tuple[str, float | None]]:
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Comparison:
     """A scenario simulated and on real packets.
 

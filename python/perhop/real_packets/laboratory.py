@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
+from perhop.files import arguments
 from perhop.measures.run import Run
 from perhop.runs import extent, result
 from perhop.runs.summary import Summary
@@ -58,7 +59,7 @@ class LiveReport:
         return float(self.findings["cpu_s"]) / max(self.packets, 1)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class LiveResult(result.Result):
     """The runs of one scenario on real packets: all that a simulation's result has, and reports."""
 
@@ -135,7 +136,7 @@ def run(
         ScenarioError: The scenario is wrong, or asks for what no kernel has.
         PerhopError: The system cannot do it; the message says what is missing.
     """
-    extent.one_of("device", device, get_args(Device))
+    arguments.one_of("device", device, get_args(Device))
     checked = reading.read(scenario, real_packets=True)
     checked.warn()
     text = checked.text

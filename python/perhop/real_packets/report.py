@@ -92,7 +92,7 @@ READING_CHANGES = (
 )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Compared(Written):
     """Scenarios in the simulator and on real packets, with a verdict on each number.
 

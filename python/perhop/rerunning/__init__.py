@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from perhop.errors import PerhopError
+from perhop.errors import ArgumentError
+from perhop.files import arguments
 from perhop.measures import naming
 from perhop.plurals import counted
 from perhop.rerunning.manifest import MISSING, SAMPLES, Difference, Manifest, read
@@ -31,7 +32,7 @@ MOST_SHOWN = 10
 """Differences that text lists; the others are counted."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Rerun(Shown):
     """A report that was computed again: how many numbers were compared, and which of them differ.
 
@@ -136,7 +137,7 @@ def rerun(
             argument is out of range.
         ScenarioError: The engine that is requested refuses the network.
     """
-    first = read(Path(manifest)) if isinstance(manifest, Path | str) else manifest
+    first = manifest if isinstance(manifest, Manifest) else read(arguments.path("manifest", manifest))
     simulated = partial(simulate.run, jobs=jobs, engine=engine)
     if first.kind == "run":
         (part,) = first.parts
@@ -157,7 +158,7 @@ def rerun(
         return Rerun(first, result, compared, tuple(differences))
     if first.kind == "sweep":
         if engine is not None:
-            raise PerhopError("--engine: each run of a sweep chooses its engine; leave this option out")
+            raise ArgumentError("engine", ": each run of a sweep chooses its engine; leave this out")
         rows = list(_swept(first, extent.workers(jobs), progress))
     else:
         rows = list(_simulated(first, simulated, progress))

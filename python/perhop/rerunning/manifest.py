@@ -52,7 +52,7 @@ class Difference:
     now: object
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Manifest:
     """Runs to be repeated, and their recorded results.
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from perhop.errors import PerhopError
+from perhop.files import arguments
 from perhop.measures import catalog, finite_flows, flow_table
-from perhop.runs import extent, frames, observing, populations
+from perhop.runs import frames, observing, populations
 from perhop.runs.result import Result
 from perhop.runs.written import named
 from perhop.show.readable import Estimates
@@ -24,9 +25,10 @@ def difference(result: Result, other: Result, measure: str, of: str | None = Non
         raise PerhopError(f"a difference is of two results of perhop.run, not {type(other).__name__}")
     if [run.seed for run in result.runs] != [run.seed for run in other.runs]:
         raise PerhopError("a difference is paired by seed: give both results the same seeds")
+    arguments.text("measure", measure)
     if of is not None:
         of = named(of, TABLES)
-        extent.one_of("of", of, tuple(TABLES))
+        arguments.one_of("of", of, tuple(TABLES))
     for table in TABLES if of is None else (of,):
         mine, theirs = (list(TABLES[table](one, measure)) for one in (result, other))
         if mine or theirs:
@@ -34,7 +36,9 @@ def difference(result: Result, other: Result, measure: str, of: str | None = Non
     where = "" if of is None else f" of {of}"
     known = [*(one.name for one in catalog.CLASS), *(one.name for one in (*catalog.LINK, *catalog.QUEUE))]
     near = difflib.get_close_matches(measure, known, n=1)
-    hint = f"did you mean `{near[0]}`?" if near else "`perhop list measures` has all"
+    hint = (
+        f"did you mean `{near[0]}`?" if near else "those are columns of summaries, such as `group_summary()`"
+    )
     raise PerhopError(f"neither result has the measure `{measure}`{where}; {hint}")
 
 
@@ -52,7 +56,7 @@ def _paired(measure: str, mine: list[Named], theirs: list[Named]) -> Estimates:
 
 
 def _of_groups(result: Result, measure: str) -> Iterator[Named]:
-    entry = next((one for one in catalog.CLASS if one.name == measure), None)
+    entry = next((one for one in catalog.CLASS if one.name == measure and measure), None)
     if entry is None:
         return
     links = observing.link_queues(result.runs, result.scenario)

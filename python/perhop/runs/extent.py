@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
-import numpy as np
-
 from perhop.errors import ArgumentError, PerhopError
+from perhop.files import arguments
 from perhop.runs.parallel import available_cores
 
 MAX_SEED = 2**64 - 1
@@ -32,7 +30,7 @@ def seeds(first: int, runs: int, counted: str = "runs") -> tuple[int, ...]:
         ArgumentError: No run, more than `MAX_RUNS`, a negative seed, one beyond 64 bits, or something that is
             no whole number.
     """
-    runs, first = _whole(counted, runs), _whole("seed", first)
+    runs, first = arguments.whole(counted, runs), arguments.whole("seed", first)
     if not 1 <= runs <= MAX_RUNS:
         raise ArgumentError(counted, f"must be at least 1 and at most {MAX_RUNS:,}, not {runs}")
     if not 0 <= first <= MAX_SEED:
@@ -88,24 +86,7 @@ def threads_each(threads: int | None, jobs: int, runs: int) -> int:
 
 
 def _threads(name: str, value: object) -> int:
-    number = _whole(name, value)
+    number = arguments.whole(name, value)
     if not 1 <= number <= MAX_THREADS:
         raise ArgumentError(name, f"must lie between 1 and {MAX_THREADS}, not {number}")
     return number
-
-
-def one_of(name: str, value: object, known: Sequence[str]) -> None:
-    """Refuse an argument that is none of a few words.
-
-    Raises:
-        ArgumentError: It is not.
-    """
-    if value not in known:
-        raise ArgumentError(name, f"must be {', '.join(known[:-1])} or {known[-1]}, not {value!r}")
-
-
-def _whole(name: str, value: object) -> int:
-    """A whole number as Python's own, whose sums do not overflow."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ArgumentError(name, f"must be a whole number, not {value!r}")
-    return int(value)

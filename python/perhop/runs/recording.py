@@ -15,8 +15,8 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from perhop import _engine
-from perhop.errors import PerhopError
-from perhop.files import filesystem, outputs
+from perhop.errors import ArgumentError
+from perhop.files import arguments, filesystem, outputs
 from perhop.measures.run import COLORS
 from perhop.runs import one_run
 from perhop.runs.outcome import Outcome
@@ -24,8 +24,8 @@ from perhop.runs.outcome import Outcome
 REVERSE = " (reverse)"
 """The end of the name of a link's reverse direction."""
 
-ENDINGS = {"--capture": (".pcapng",), "--events": (".parquet",)}
-"""Ends of the names of files, by their options: the format of a capture is pcapng."""
+ENDINGS = {"capture": (".pcapng",), "events": (".parquet",)}
+"""Ends of the names of files, by their arguments: the format of a capture is pcapng."""
 MOST_LISTED = 12
 """Links that a message names."""
 _ECN = ("Not-ECT", "ECT(1)", "ECT(0)", "CE")
@@ -73,22 +73,25 @@ def plan(
     Raises:
         PerhopError: A file cannot be written, a link is unknown, or an option can have no effect.
     """
+    capture_links = arguments.texts("capture_links", capture_links)
     if capture is None and events is None:
         if capture_links:
-            raise PerhopError("--capture-link has no effect without --capture or --events; name a file")
+            raise ArgumentError(
+                "capture_links", "has no effect without a capture or a table of events; name a file"
+            )
         return None
-    named = {"--capture": capture, "--events": events}
-    paths = {option: None if path is None else Path(path) for option, path in named.items()}
+    named = {"capture": capture, "events": events}
+    paths = {name: None if path is None else arguments.path(name, path) for name, path in named.items()}
     outputs.apart(paths)
-    real = [None if path is None else _file(path, option, reads) for option, path in paths.items()]
+    real = [None if path is None else _file(path, name, reads) for name, path in paths.items()]
     return Recording(real[0], real[1], _directions(scenario, capture_links))
 
 
-def _file(path: Path, option: str, reads: Sequence[Path]) -> Path:
+def _file(path: Path, name: str, reads: Sequence[Path]) -> Path:
     """A file that can be written, under its real name."""
     if str(path) == "-" or (path.exists() and not path.is_file()):
-        raise PerhopError(f"{option} {path}: is no regular file; give a file name")
-    outputs.prepare_file(path, option, reads, ENDINGS[option])
+        raise ArgumentError(name, f"{path}: is no regular file; give a file name")
+    outputs.prepare_file(path, name, reads, ENDINGS[name])
     return path.resolve()
 
 
@@ -110,13 +113,11 @@ def _directions(scenario: str, links: Sequence[str]) -> tuple[tuple[str, str], .
             if of_reverse in known
             else f"the scenario has {_listed(f'`{name}`' for name in known) or 'none'}"
         )
-        raise PerhopError(f"--capture-link: there is no link `{unknown}`; {hint}")
+        raise ArgumentError("capture_links", f": there is no link `{unknown}`; {hint}")
     chosen = [name for name, link in known.items() if name in links or (not links and _has_queue(link))]
     if not chosen:
-        raise PerhopError(
-            "--capture, --events: no link has a queue; choose links with --capture-link: "
-            f"{_listed(known) or 'the scenario has none'}"
-        )
+        listed = _listed(known) or "the scenario has none"
+        raise ArgumentError("capture_links", f"must name links, since no link has a queue: {listed}")
     return tuple((name, name + REVERSE) for name in chosen)
 
 
@@ -139,8 +140,8 @@ def record(scenario: str, seed: int, cancel: _engine.Cancel, recording: Recordin
     """
     plain = json.loads(scenario)
     with ExitStack() as stack:
-        capture = _appearing(recording.capture, "--capture", stack)
-        table = _appearing(recording.events, "--events", stack)
+        capture = _appearing(recording.capture, "capture", stack)
+        table = _appearing(recording.events, "events", stack)
         spool = -1
         if recording.events is not None:
             spool = stack.enter_context(filesystem.scratch(recording.events))
@@ -155,7 +156,7 @@ def record(scenario: str, seed: int, cancel: _engine.Cancel, recording: Recordin
             capture=capture,
             events=None
             if recording.events is None
-            else _blaming(lambda data: filesystem.write_all(spool, data), "--events", recording.events),
+            else _blaming(lambda data: filesystem.write_all(spool, data), "events", recording.events),
         )
         if table is not None:
             _write_table(spool, table, _links(scenario), outcome["groups"])
@@ -163,28 +164,28 @@ def record(scenario: str, seed: int, cancel: _engine.Cancel, recording: Recordin
     return outcome
 
 
-def _appearing(path: Path | None, option: str, stack: ExitStack) -> Callable[[bytes], None] | None:
+def _appearing(path: Path | None, name: str, stack: ExitStack) -> Callable[[bytes], None] | None:
     """Return a writer of a file that appears when the stack ends without an error."""
     if path is None:
         return None
-    stack.enter_context(_blamed(option, path))
-    return _blaming(stack.enter_context(filesystem.appearing(path)), option, path)
+    stack.enter_context(_blamed(name, path))
+    return _blaming(stack.enter_context(filesystem.appearing(path)), name, path)
 
 
 @contextmanager
-def _blamed(option: str, path: Path) -> Iterator[None]:
+def _blamed(name: str, path: Path) -> Iterator[None]:
     """Errors of the system are those of this file."""
     try:
         yield
     except OSError as error:
-        raise PerhopError(f"{option} {path}: cannot be written: {error.strerror or error}") from None
+        raise ArgumentError(name, f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def _blaming(write: Callable[[bytes], None], option: str, path: Path) -> Callable[[bytes], None]:
+def _blaming(write: Callable[[bytes], None], name: str, path: Path) -> Callable[[bytes], None]:
     """`write`, whose errors are those of this file."""
 
     def blamed(data: bytes) -> None:
-        with _blamed(option, path):
+        with _blamed(name, path):
             write(data)
 
     return blamed

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from perhop.runs.summary import Summary
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Result(Written):
     """The runs of one scenario: tables of all measures, means with intervals, pictures and a report.
 

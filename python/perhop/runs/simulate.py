@@ -9,10 +9,11 @@ from pathlib import Path
 
 from perhop import _engine
 from perhop.errors import PerhopError
+from perhop.files import arguments
 from perhop.measures.run import Run
 from perhop.processes import memory
 from perhop.runs import budget, one_run, recording
-from perhop.runs.extent import ENGINES, MAX_SEED, Engine, one_of, seeds, threads_each, workers
+from perhop.runs.extent import ENGINES, MAX_SEED, Engine, seeds, threads_each, workers
 from perhop.runs.parallel import parallel_map
 from perhop.runs.result import Result
 from perhop.scenario.reading import ScenarioSource, _files, read
@@ -70,7 +71,7 @@ def run(
     text = checked.text
     wanted = seeds(seed, budget.FIRST if runs is None else runs)
     if engine is not None:
-        one_of("engine", engine, ENGINES)
+        arguments.one_of("engine", engine, ENGINES)
     recorded = recording.plan(
         text, capture=capture, events=events, capture_links=capture_links, reads=_files(scenario)
     )

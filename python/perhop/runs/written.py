@@ -11,13 +11,16 @@ from typing import ClassVar
 import polars as pl
 
 from perhop.errors import PerhopError
-from perhop.files import swap
+from perhop.files import arguments, swap
 from perhop.show.latex import latex_table
 from perhop.show.report import Report, as_notebook, as_text, tables
 
 
 class Shown:
     """The result of a function that has a command of its name.
+
+    Results hold arrays and tables, so `==` says whether two are one object; `json()` tells whether their
+    numbers are the same.
 
     Attributes:
         TABLE: The table that `frame` returns without a name.
@@ -134,7 +137,7 @@ class Written(Shown):
         Raises:
             PerhopError: A file cannot be written.
         """
-        place = swap.claim_report(Path(folder))
+        place = swap.claim_report(arguments.path("folder", folder), "folder")
         again = shlex.join(["perhop", "rerun", str(place)]) if self.RERUNS else ""
         function = f"{self.COMMAND.replace(' ', '.')}(…) in Python"
         self._write(place, command or self.command or again or function, jobs)

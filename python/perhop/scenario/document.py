@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from perhop import _engine
-from perhop.errors import PerhopError
+from perhop.errors import ArgumentError, PerhopError
 from perhop.files.inputs import SCENARIO_NEEDS, read_text, toml
 from perhop.scenario.base import plain
 from perhop.scenario.paths import Entries, Keys, is_of_a_control, put
@@ -230,8 +230,8 @@ def texts(
     return tuple(found)
 
 
-def fraction(value: object, where: str) -> float:
-    """A fraction, written as `"2%"` or `0.02`.
+def fraction(value: object, where: str | None) -> float:
+    """A fraction, written as `"2%"` or `0.02`; `where` in a file, None for the argument `until_ci`.
 
     Raises:
         PerhopError: It is none, or it lies outside of 0 and 1.
@@ -240,7 +240,8 @@ def fraction(value: object, where: str) -> float:
     if isinstance(value, str) and (found := _FRACTION.fullmatch(value)):
         number = float(found[1]) / (100 if found[2] else 1)
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < 1:
-        raise PerhopError(f'{where} must be a fraction such as "2%", not {value!r}')
+        says = f'must be a fraction such as "2%", not {value!r}'
+        raise ArgumentError("until_ci", says) if where is None else PerhopError(f"{where} {says}")
     return float(number)
 
 

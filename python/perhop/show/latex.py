@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from perhop.files import arguments
 from perhop.show.numbers import MISSING
 from perhop.show.text import printable
 
@@ -58,6 +59,8 @@ def latex_table(
         raise ValueError("no rows, so no table")
     if label is not None and not _LABEL.fullmatch(label):
         raise ValueError(f"label {label!r}: letters, digits and : . _ / + - only, such as tab:classes")
+    if caption is not None:
+        arguments.text("caption", caption)
     heads = list(lines[0])
     numeric = [all(_is_number(line[head]) for line in lines) for head in heads]
     columns = "".join("r" if one else "l" for one in numeric)

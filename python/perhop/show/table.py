@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from perhop.files import arguments
 from perhop.show import declared
 from perhop.show.declared import Bound, Row, Table
 from perhop.show.numbers import MISSING
@@ -240,6 +241,7 @@ def records(
             out records that have none of their values.
         remedy: What shows them.
     """
+    arguments.columns(width)
     shown = _kept(lines, width, gives_way)
     of_shown = [{name: line[name] for name in shown} for line in lines]
     fits = any(_fitted(lines, shown, width, shortest) for shortest in (SHORTEST_TEXT, _BROKEN_TEXT))
@@ -270,6 +272,7 @@ def continued(
     lines: Sequence[Mapping[str, str]], first: int, width: int | None
 ) -> list[list[dict[str, str]]]:
     """Records cut into tables that fit a width one below the other, each with the first few columns."""
+    arguments.columns(width)
     if not lines:
         return []
     heads = list(lines[0])
@@ -372,6 +375,7 @@ def prose(text: str, width: int | None, indent: str = "", hanging: str | None = 
         indent: Before the first line.
         hanging: Before the others; as `indent` if not given.
     """
+    arguments.columns(width)
     return textwrap.fill(
         text,
         min(PROSE if width is None else width, PROSE),

@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 
 from perhop import _engine
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
+from perhop.files import arguments
 from perhop.measures.run import COLORS, Run
 from perhop.processes import memory
-from perhop.runs.extent import ENGINES, Engine, one_of, seeds
+from perhop.runs.extent import ENGINES, Engine, seeds
 from perhop.runs.result import Result
 from perhop.scenario.base import plain
 from perhop.scenario.reading import ScenarioSource, read
@@ -218,7 +219,7 @@ class Links(Mapping[str, LinkState]):
         Raises:
             PerhopError: No link of this name has a queue.
         """
-        raw = self._stepper.link(name)
+        raw = self._stepper.link(name) if name in self._names else None
         if raw is None:
             raise PerhopError(f"no link `{name}` with a queue; there are: {', '.join(self._names) or 'none'}")
         queue = queue_of(raw["classes"], dict(raw["gauges"]))
@@ -298,7 +299,7 @@ class Simulation:
         """
         checked = read(scenario)
         checked.warn()
-        one_of("engine", engine, ENGINES)
+        arguments.one_of("engine", engine, ENGINES)
         (self.seed,) = seeds(seed, 1)
         memory.fitting(checked.text, 1, 1, 1)
         self.scenario = checked.text

@@ -21,7 +21,7 @@ from typing import Self
 import numpy as np
 import polars as pl
 
-from perhop.errors import PerhopError, PerhopWarning
+from perhop.errors import ArgumentError, PerhopWarning
 from perhop.stores import measures, segments
 from perhop.stores.companions import chosen, is_companion
 from perhop.stores.directory import Journals, remove_left
@@ -32,7 +32,7 @@ _RUN = ("scenario", "engine", "seed")
 """The columns that identify a run."""
 
 
-class StoreError(PerhopError):
+class StoreError(ArgumentError):
     """The store cannot be written to or read, such as on a full disk; what it holds stays."""
 
 
@@ -60,7 +60,7 @@ class SweepStore:
             StoreError: It cannot be made, read or repaired, or `directory` is no path.
         """
         if not isinstance(directory, str | os.PathLike):
-            raise StoreError(f"directory: is a path such as 'results/store', not {directory!r}")
+            raise StoreError("directory", f": is a path such as 'results/store', not {directory!r}")
         self.directory = Path(directory)
         self.say = _warn if say is None else say
         self._encoder = measures.Encoder()
@@ -189,7 +189,7 @@ class SweepStore:
             yield
         except (OSError, pl.exceptions.PolarsError) as error:
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise StoreError(f"--store {self.directory}: {what}: {reason}") from None
+            raise StoreError("store", f"{self.directory}: {what}: {reason}") from None
 
 
 def _table(records: Sequence[Record], names: Sequence[str]) -> pl.DataFrame:

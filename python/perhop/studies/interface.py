@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import polars as pl
 
+from perhop.files import arguments, outputs
 from perhop.plurals import counted
 from perhop.runs import extent
 from perhop.runs.written import Written, command_line
@@ -22,7 +23,7 @@ from perhop.studies.reproduction import Counts, StudyOutcome
 from perhop.studies.selection import chosen
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Reproduction(Written):
     """Studies that were run and judged: tables of papers run again, with a verdict on each claim.
 
@@ -110,10 +111,14 @@ def reproduce(
     Raises:
         PerhopError: There is no such study, or an argument is out of range.
     """
-    planned = reproduction.plan(chosen(names, everything=everything), runs=runs, seed=seed)
-    kept = None if store is None else DirectoryStore(Path(store), lambda _: None)
+    extent.given(runs, seed)
+    planned = reproduction.plan(
+        chosen(arguments.texts("names", names), everything=everything), runs=runs, seed=seed
+    )
+    place = None if store is None else outputs.prepare_directory(arguments.path("store", store), "store")
+    kept = None if place is None else DirectoryStore(place, lambda _: None)
     counts = Counts()
     outcomes = reproduction.execute(planned, jobs=extent.workers(jobs), store=kept, counts=counts)
     given = {"--runs": runs, "--seed": None if seed == 1 else seed}
     command = command_line("reproduce", *names, *["--all"] * everything, **given)
-    return Reproduction(outcomes, counts, None if store is None else Path(store), command)
+    return Reproduction(outcomes, counts, place, command)

@@ -17,12 +17,13 @@ from perhop import _engine
 from perhop.measures.run import Run
 from perhop.plurals import counted
 from perhop.processes import memory
+from perhop.runs import extent
 from perhop.runs.parallel import parallel_map
 from perhop.show.declared import Factors, Row
 from perhop.show.numbers import rounded
 from perhop.statistics.judging import STATES, Judgement
 from perhop.stores.outcomes import DirectoryStore, run_key
-from perhop.studies import GROUPS, PaperStudies, Questions, group_of
+from perhop.studies import GROUPS, PaperStudies, Questions, group_of, selection
 from perhop.studies.evidence import Evidence, Sample
 from perhop.studies.study import ClaimVerdict, Reading, Study
 
@@ -99,6 +100,11 @@ class StudyOutcome:
     rows: Sequence[Row]
     verdicts: Sequence[ClaimVerdict]
 
+    def __reduce__(self) -> tuple[Callable[..., StudyOutcome], tuple[Any, ...]]:
+        """Pickle the study and its claims by their names: judges are functions, which do not pickle."""
+        judged = [(one.claim.id, one.judgement, one.readings, one.others) for one in self.verdicts]
+        return _restored, (self.study.id, self.cells, self.seeds, self.samples, self.rows, judged)
+
     @property
     def claims(self) -> Sequence[ClaimVerdict]:
         """The verdicts on sentences of the paper, or on predictions."""
@@ -129,6 +135,14 @@ class StudyOutcome:
             for name, found in apart.items()
             if len(found) >= TABLE
         ]
+
+
+def _restored(name: str, *measured: Any) -> StudyOutcome:  # noqa: ANN401 - of a pickle
+    cells, seeds, samples, rows, judged = measured
+    study = selection.study(name)
+    claims = {claim.id: claim for claim in study.claims}
+    verdicts = [ClaimVerdict(claims[claim], *verdict) for claim, *verdict in judged]
+    return StudyOutcome(study, cells, seeds, samples, rows, verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +232,7 @@ def plan(studies: Sequence[Study], *, runs: int | None, seed: int) -> RunPlan:
         return Cell(factors, _engine.scenario_from_json(text, f"study {study.id}"))
 
     cells = [[checked(study, factors) for factors in study.cells] for study in studies]
-    seeds = [list(range(seed, seed + (runs or study.default_runs))) for study in studies]
+    seeds = [extent.seeds(seed, study.default_runs if runs is None else runs) for study in studies]
     tasks = [
         Task(index, cell, number)
         for index in range(len(studies))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perhop import studies
-from perhop.errors import PerhopError
+from perhop.errors import ArgumentError, PerhopError
 from perhop.studies.study import Study
 
 
@@ -22,7 +22,7 @@ def chosen(names: Sequence[str], *, everything: bool = False) -> list[Study]:
         PerhopError: There is no such study, or both are given.
     """
     if names and everything:
-        raise PerhopError("--all has no effect beside named studies; leave one of them out")
+        raise ArgumentError("everything", "has no effect beside named studies; leave one of them out")
     if names:
         found = {one.id: one for name in names for one in named(name)}
         return studies.in_order(found.values())

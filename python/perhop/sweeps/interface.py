@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop import extras
 from perhop.errors import PerhopError
+from perhop.files import arguments
 from perhop.runs.written import command_line
 from perhop.sweeps import job, plan, tuning
 from perhop.sweeps.job import Swept
@@ -50,8 +51,8 @@ def sweep(
         PerhopError: The sweep cannot be read, an argument is wrong, or the store fails.
         ScenarioError: A point is no scenario that can be run.
     """
-    place = job.Workplace(Path(store), backend, jobs, address)
-    read = _source(source)
+    place = job.Workplace(arguments.path("store", store), backend, jobs, address)
+    read = of_file_or_data("a sweep", source)
     planned = plan.read_plan(read, plan.Given(runs, seed, until_ci))
     swept = job.run_sweep(planned, place, say=_nothing, progress=quietly)
     given = {"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci}
@@ -93,8 +94,8 @@ def tune(
     extras.TUNE.demand()
     from perhop.sweeps import tune as search  # noqa: PLC0415 - it needs Optuna
 
-    place = job.Workplace(Path(store), backend, jobs, address)
-    read = _source(source)
+    place = job.Workplace(arguments.path("store", store), backend, jobs, address)
+    read = of_file_or_data("a search", source)
     planned = tuning.read_tuning(read, trials=trials, runs=runs, seed=seed)
     tuned = search.tune(planned, place, say=_nothing, progress=quietly)
     given = {"--store": store, "--trials": trials, "--runs": runs, "--seed": seed}
@@ -115,10 +116,25 @@ def _nothing(_text: str) -> None:
     """Say nothing."""
 
 
-def _source(source: object) -> Path | Mapping[str, Any]:
-    if isinstance(source, Mapping | Path):
+def of_file_or_data(what: str, source: object) -> Path | Mapping[str, Any]:
+    """Return the file that a source names, or its data; `what` it is, for messages.
+
+    Raises:
+        PerhopError: It is neither, or a key of the data is no text.
+    """
+    if isinstance(source, Mapping):
+        _expect_texts(source, "")
         return source
-    if isinstance(source, str):
+    if isinstance(source, Path | str) and source != "":
         return Path(source)
-    kind = type(source).__name__
-    raise PerhopError(f"a sweep or search is the path of its file, or a dict with the same keys, not {kind}")
+    found = repr(source) if source == "" else type(source).__name__
+    raise PerhopError(f"{what} is the path of its file, or a dict with the same keys, not {found}")
+
+
+def _expect_texts(table: Mapping[Any, Any], place: str) -> None:
+    """Refuse keys that no file has."""
+    for key, value in table.items():
+        if not isinstance(key, str):
+            raise PerhopError(f"{place or 'the top level'}: a key is text, not {key!r}")
+        if isinstance(value, Mapping):
+            _expect_texts(value, f"{place}.{key}" if place else key)

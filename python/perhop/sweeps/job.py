@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from perhop import extras
 from perhop.errors import ArgumentError
+from perhop.files import arguments
 from perhop.plurals import counted, counted_are
 from perhop.processes import interrupts
 from perhop.runs import extent
@@ -48,7 +49,7 @@ class Workplace:
         Raises:
             PerhopError: There is no such backend, or what it needs is not installed.
         """
-        extent.one_of("backend", self.backend, BACKENDS)
+        arguments.one_of("backend", self.backend, BACKENDS)
         extent.workers(self.jobs)
         if self.address is not None and self.backend == "local":
             raise ArgumentError("address", "names a Ray cluster; give the backend ray, too")
@@ -56,7 +57,7 @@ class Workplace:
             extras.RAY.demand()
 
 
-@dataclass(slots=True, repr=False)
+@dataclass(slots=True, repr=False, eq=False)
 class Swept(Written):
     """A finished sweep: the estimates of each metric at each point, and the cost of the runs.
 

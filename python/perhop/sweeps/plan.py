@@ -377,11 +377,10 @@ def _until_ci(data: Mapping[str, Any], given: Given, where: str) -> UntilCi | No
     table = found if isinstance(found, Mapping) else {} if found is None else {"width": found}
     place = f"{where}: [until-ci]"
     UNTIL.check(table, place)
-    width = (
-        document.fraction(table.get("width"), f"{place}: `width`")
-        if given.until_ci is None
-        else document.fraction(given.until_ci, "--until-ci")
-    )
+    if given.until_ci is None:
+        width = document.fraction(table.get("width"), f"{place}: `width`")
+    else:
+        width = document.fraction(given.until_ci, None)
     return UntilCi(
         width,
         tuple(map(naming.current, WATCHED.read(table, "metrics", place))),

@@ -90,7 +90,7 @@ class Winner:
         return self.validated.holds
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Tuned(Written):
     """A finished search: every trial, and the winners on seeds that the search did not use.
 

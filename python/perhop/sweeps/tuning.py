@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from perhop.errors import ArgumentError, PerhopError, ScenarioError
+from perhop.files import arguments
 from perhop.measures import naming
 from perhop.runs import extent
 from perhop.scenario import document, file_kinds
@@ -265,6 +266,8 @@ def read_tuning(
         ScenarioError: No point of the search that was looked at is a scenario.
     """
     extent.given(runs, seed)
+    if trials is not None:
+        arguments.whole("trials", trials)
     path = document.place_of(source, "tune")
     data = document.read(source, "a search needs a `scenario`, `objectives` and a [search]")
     file_kinds.expect("tune", data, path)

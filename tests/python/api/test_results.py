@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,6 +138,16 @@ def test_parts_of_a_result_show_no_scenario_and_no_samples(results: dict[str, Sh
     for part in (swept.summaries[0].point, swept.summaries[0], tuned.trials[0], tuned.front[0]):
         assert "duration" not in repr(part)
         assert "Observations" not in repr(part)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("live", "compare")])
+def test_results_are_compared_by_identity_and_pickle(results: dict[str, Shown], name: str) -> None:
+    result = results[name]
+    again = pickle.loads(pickle.dumps(result))  # noqa: S301 - our own
+    assert {result, again} == {again, result}
+    assert result != again
+    assert again.json() == result.json()
+    assert again.text(80) == result.text(80)
 
 
 def test_a_rerun_says_whether_numbers_agree(results: dict[str, Shown], tmp_path: Path) -> None:

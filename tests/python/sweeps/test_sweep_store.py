@@ -560,7 +560,7 @@ def test_a_scenario_that_did_not_fit_is_written_again(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_a_store_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "file"
     place.write_text("x")
-    with pytest.raises(StoreError, match=rf"^--store {place}: cannot be opened: \w"):
+    with pytest.raises(StoreError, match=rf"^store {place}: cannot be opened: \w"):
         SweepStore(place, pytest.fail)
 
 
