@@ -43,7 +43,13 @@ def rerun(
         from perhop.runs import extent
     threads = extent.workers(jobs)
     first = manifests.read(manifest)
-    terminal.warn(dict.fromkeys(notice for part in first.parts for notice in part.checked.notices))
+    if first.kind == "sweep":
+        from perhop.sweeps import plan
+
+        points = [plan.Point(one.factors, one.checked.text, "", one.notices) for one in first.parts]
+        terminal.warn(f"{first.path}: {notice}" for notice in plan.notices(points))
+    else:
+        terminal.warn(dict.fromkeys(notice for part in first.parts for notice in part.checked.notices))
     if first.version != _engine.version:
         terminal.note(f"{first.path} was made by perhop {first.version}; this is {_engine.version}.")
     with terminal.progress("runs", first.runs) as step:

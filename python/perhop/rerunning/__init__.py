@@ -44,6 +44,7 @@ class Rerun(Shown):
     """
 
     TABLE: ClassVar = "differences"
+    COLUMNS: ClassVar = ("number", "then", "now")
     manifest: Manifest
     result: Result | None
     compared: int

@@ -42,6 +42,11 @@ class Part:
     seeds: range
     factors: Mapping[str, Any]
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """The notices of what in the scenario cannot act, or acts otherwise than it seems; each begins with its key."""
+        return tuple(notice.removeprefix("scenario: ") for notice in self.checked.notices)
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:

@@ -24,10 +24,16 @@ class Shown:
 
     Attributes:
         TABLE: The table that `frame` returns without a name.
+        COLUMNS: The columns of that table where it has no rows.
     """
 
     __slots__ = ()
     TABLE: ClassVar[str]
+    COLUMNS: ClassVar[Sequence[str]] = ()
+
+    def __dir__(self) -> list[str]:
+        """Return the names that complete it: those in capitals describe its class."""
+        return [name for name in super().__dir__() if not name.isupper()]
 
     def text(self, width: int | None = None) -> str:
         """Return what the command prints, for text of that many columns; None for no limit."""
@@ -96,7 +102,7 @@ class Shown:
             name = named(table, found)
         if table is not None and name not in found:
             raise PerhopError(f"there is no table `{table}`; there are: {', '.join(found) or 'none'}")
-        return found.get(name, pl.DataFrame())
+        return found.get(name, pl.DataFrame(schema=list(self.COLUMNS)))
 
     def _more_frames(self) -> dict[str, pl.DataFrame]:
         """Return the tables of `--csv` that are not in the JSON, by name."""

@@ -58,6 +58,10 @@ class Table(metaclass=_Checked):
     TAG: ClassVar[tuple[str, str] | None] = None
     """The key and name by which a scenario chooses among alternatives, such as `aqm = "rio"`."""
 
+    def __dir__(self) -> list[str]:
+        """Return the names that complete it: those in capitals describe its class."""
+        return [name for name in super().__dir__() if not name.isupper()]
+
     def to_dict(self) -> dict[str, Any]:
         """The table as a scenario's plain data: what is left open is left out."""
         return self._plain("")

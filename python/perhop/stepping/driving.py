@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
@@ -12,6 +14,7 @@ from perhop import _engine
 from perhop.blocks import plugins
 from perhop.errors import PerhopError
 from perhop.measures.run import COLORS
+from perhop.plurals import counted
 from perhop.scenario import builder
 from perhop.scenario.base import PythonBlock, Table, plain
 from perhop.stepping.simulation import QueueState as Counters
@@ -118,6 +121,11 @@ class DrivenQueue:
         self._packets: dict[int, Packet] = {}
         self._next = 0
         self._block: _engine.QueueByHand = _built(_engine.QueueByHand, table, rate, seed)
+        self._name = str(table.get("aqm") or table.get("scheduler"))
+
+    def __repr__(self) -> str:
+        """Return the block, the packets that wait and the time of the last call."""
+        return f"DrivenQueue of {self._name}: {counted(self.length, 'packet')} at {self._clock.ns / 1e9:g} s"
 
     def offer(self, packet: Packet | None = None, *, at: Time, **fields: Any) -> Decision:  # noqa: ANN401 - those of Packet
         """A packet arrives.
@@ -202,6 +210,11 @@ class DrivenMeter:
     def __init__(self, table: Mapping[str, Any], rate: str, seed: int) -> None:
         self._clock = _Clock()
         self._block: _engine.MeterByHand = _built(_engine.MeterByHand, table, rate, seed)
+        self._name = str(table.get("marker"))
+
+    def __repr__(self) -> str:
+        """Return the marker or policer, and the time of the last call."""
+        return f"DrivenMeter of {self._name} at {self._clock.ns / 1e9:g} s"
 
     def offer(self, packet: Packet | None = None, *, at: Time, **fields: Any) -> Decision:  # noqa: ANN401 - those of Packet
         """A packet passes the meter.
@@ -298,7 +311,10 @@ def _built(kind: Any, table: Mapping[str, Any], rate: object, seed: int) -> Any:
     try:
         return kind(json.dumps(table, allow_nan=False), rate, seed)
     except (ValueError, OverflowError, TypeError) as error:
-        raise PerhopError(str(error)) from None
+        said = str(error)
+        unknown, *known = re.findall(r"`([^`]+)`", said) if "expected one of" in said else [""]
+        near = difflib.get_close_matches(unknown, known, n=1)
+        raise PerhopError(f"{said}; did you mean `{near[0]}`?" if near else said) from None
 
 
 def _asked(offer: Any, *arguments: Any) -> Any:  # noqa: ANN401 - a method of the engine

@@ -102,6 +102,13 @@ def test_a_rerun_that_agrees_has_a_sentence_in_notebooks_and_no_table(results: d
         found.to_latex()
 
 
+@pytest.mark.parametrize("name", ["run", "sweep", "rerun"])
+def test_completion_offers_no_names_in_capitals(results: dict[str, Shown], name: str) -> None:
+    """Names in capitals describe the class; no reader needs them."""
+    for one in (results[name], Codel()):
+        assert [found for found in dir(one) if found.isupper()] == []
+
+
 def test_both_spellings_name_one_table_everywhere() -> None:
     """Names of tables in JSON have `_`, further ones of `--csv` have `-`."""
     short = Scenario.read(EXAMPLES / "office.toml").with_("duration", "20s").with_("warmup", "5s")
@@ -155,6 +162,8 @@ def test_a_rerun_says_whether_numbers_agree(results: dict[str, Shown], tmp_path:
     assert isinstance(same, package.Rerun)
     assert f"small.toml: 2 runs; All {same.compared:,} numbers agree" in repr(same) or same.agrees
     assert json.loads(same.json())["differences"] == []
+    assert same.frame().columns == ["number", "then", "now"]
+    assert same.frame().height == 0
     results["run"].write(tmp_path)  # type: ignore[attr-defined]
     path = tmp_path / "manifest.json"
     content = json.loads(path.read_text(encoding="utf-8"))

@@ -126,11 +126,13 @@ def test_a_sweep_says_which_points_it_concerns(perhop: Perhop, small: Path, tmp_
         '[grid]\n"links.bottleneck.queue.total" = ["5/15/0.1", "60/90/0.1", "70/90/0.1"]\n',
         encoding="utf-8",
     )
-    done = perhop("sweep", sweep)
-    assert done.code == 0, done.err
-    assert done.err.count("warning:") == 1
-    assert f"warning: {sweep}: {BEYOND_SAID}" in done.err
-    assert "(so at 2 of 3 points, first at links.bottleneck.queue.total = 60/90/0.1)" in done.err
+    report = tmp_path / "report"
+    first, again = perhop("sweep", sweep, "--out", report), perhop("rerun", report)
+    for done, place in ((first, sweep), (again, report / "manifest.json")):
+        assert done.code == 0, done.err
+        assert done.err.count("warning:") == 1
+        assert f"warning: {place}: {BEYOND_SAID}" in done.err
+        assert "(so at 2 of 3 points, first at links.bottleneck.queue.total = 60/90/0.1)" in done.err
 
 
 def test_a_search_says_it_before_it_begins_and_of_its_winner(perhop: Perhop, tmp_path: Path) -> None:

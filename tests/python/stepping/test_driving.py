@@ -134,6 +134,7 @@ def test_a_packet_is_marked_pushed_out_or_dropped_at_its_departure() -> None:
 def test_a_token_bucket_by_hand() -> None:
     # 1 Mbit/s and 3000 bytes: three packets at once are green; after 8 ms there is room for one more.
     meter = perhop.drive(perhop.scenario.TokenBucket(rate="1Mbps", burst="3000B"))
+    assert repr(meter) == "DrivenMeter of token-bucket at 0 s"
     at_once = [meter.offer(at=0).packet.color for _ in range(4)]
     assert at_once == ["green", "green", "green", "yellow"]
     assert [meter.offer(at="8ms").packet.color for _ in range(2)] == ["green", "yellow"]
@@ -196,6 +197,7 @@ def test_wrong_input_is_refused_in_one_line() -> None:
         ({"queue": 1}, "a block is an AQM"),
         (perhop.scenario.Red, r"^Red is a class; write Red\(…\) with its parameters$"),
         (7, "a block is an AQM"),
+        ({"aqm": "codell"}, "unknown aqm `codell`, .*; did you mean `codel`[?]$"),
     ]
     for block, message in wrong:
         with pytest.raises(PerhopError, match=message) as refused:
@@ -209,6 +211,7 @@ def test_wrong_input_is_refused_in_one_line() -> None:
         perhop.drive(RED, seed=-1)
     queue = perhop.drive(RED)
     queue.offer(at="5ms")
+    assert repr(queue) == "DrivenQueue of red: 1 packet at 0.005 s"
     for fields, message in [
         ({"at": "4ms"}, "has passed"),
         ({"at": "5ms", "size": 70000}, "1 to 65535"),
