@@ -37,7 +37,7 @@ def read_text(path: Path, needs: str = SCENARIO_NEEDS) -> str:
     except FileNotFoundError:
         raise PerhopError(f"{path}: no such file") from None
     except IsADirectoryError:
-        raise PerhopError(f"{path}: is a directory; give a scenario file (TOML)") from None
+        raise PerhopError(f"{path}: is a directory; give a file (TOML)") from None
     except OSError as error:
         raise PerhopError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError:

@@ -44,7 +44,7 @@ class Part:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """The notices of what in the scenario cannot act, or acts otherwise than it seems; each begins with its key."""
+        """The notices of the scenario, as sentences that begin with the key of what cannot act."""
         return tuple(notice.removeprefix("scenario: ") for notice in self.checked.notices)
 
 

@@ -242,3 +242,11 @@ def test_tables_show_their_keys(name: str) -> None:
     if required:
         with pytest.raises(TypeError, match=rf"^{name}: keys? `{required[0]}`.* (is|are) missing$"):
             table()
+
+
+@pytest.mark.parametrize("function", [package.run, package.sweep, package.plan])
+def test_a_directory_is_refused_whatever_file_a_function_reads(
+    function: Callable[[Path], Shown], tmp_path: Path
+) -> None:
+    with pytest.raises(package.PerhopError, match=r"is a directory; give a file \(TOML\)$"):
+        function(tmp_path)
