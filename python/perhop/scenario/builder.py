@@ -1094,7 +1094,7 @@ class Htb(Table):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LlqQueue(Table):
-    """A priority queue.
+    """A priority queue of LLQ: its packets go before all later ones, up to the rate that polices it.
 
     Attributes:
         name: The name of the queue, in tables and files.

@@ -39,7 +39,7 @@ pub enum Policing {
 }
 
 queue_params! {
-    /// A priority queue.
+    /// A priority queue of LLQ: its packets go before all later ones, up to the rate that polices it.
     LlqQueue {
         /// The rate to which it is policed. Default: it is not, and can starve all others.
         rate: Option<Bitrate>,
