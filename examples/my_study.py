@@ -71,7 +71,9 @@ STUDY = Study(
         Claim(
             "keeps-the-link-busy",
             "With CoDel the link is used at least 95 % as much.",
-            change("utilization", 0.95).all(above).said("CoDel − 95 % of drop-tail: {:+.3} (numbers of flows {failing})."),
+            change("utilization", 0.95)
+            .all(above)
+            .said("CoDel − 95 % of drop-tail: {:+.3} (numbers of flows {failing})."),
             rule="The same of the use of the link, above 0.",
             why="One drop halves a window; several flows do not halve theirs at once.",
         ),

@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
 from pathlib import Path
-
-import numpy as np
 
 from perhop.errors import ArgumentError
 
@@ -26,16 +25,16 @@ def path(name: str, value: object) -> Path:
 
 def whole(name: str, value: object, least: int | None = None) -> int:
     """A whole number as Python's own, whose sums do not overflow."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise ArgumentError(name, f"must be a whole number, not {value!r}")
-    if least is not None and value < least:
+    if least is not None and int(value) < least:
         raise ArgumentError(name, f"must be at least {least}, not {value}")
     return int(value)
 
 
 def finite(name: str, value: object) -> float:
     """A number that is neither infinite nor NaN."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ArgumentError(name, f"must be a finite number, not {value!r}")
     return float(value)
 

@@ -854,7 +854,7 @@ NO_NAMESPACES = "echo 0 > /proc/sys/user/max_net_namespaces; exec "
 
 @needs_live
 def test_it_tries_before_it_says_that_all_is_well() -> None:
-    program = "import perhop.real_packets as real; print(real.available())"
+    program = "import perhop.real_packets.laboratory as real; print(real.available())"
     script = f"{NO_NAMESPACES}{shlex.quote(sys.executable)} -c '{program}'"
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "sh", "-c", script],
