@@ -33,7 +33,7 @@ from perhop.show.numbers import MISSING, exact, measured, short
 from perhop.show.report import Records, Report, Text
 
 STDIN = Path("-")
-"""The capture's name that stands for standard input."""
+"""The name of a capture that means standard input."""
 _GZIP = b"\x1f\x8b"
 _ENDS = {"from": "start", "to": "end"}
 """The arguments of the ends of a replay, by the keys that the engine has for them."""

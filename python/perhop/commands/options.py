@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def option(name: str, metavar: str, says: str, **more: Any) -> Any:  # noqa: ANN401 - as typer.Option
-    """An option with a value: its name, what stands for the value in help, and what it is for."""
+    """An option with a value: its name, the placeholder of the value in help, and its help text."""
     return typer.Option(name, metavar=metavar, help=says, **more)
 
 

@@ -15,11 +15,8 @@ from perhop.errors import PerhopError
 
 LIMIT = 1_000_000
 """Bytes: a scenario is a page or two of text; anything larger is the wrong file."""
-
-
 MOST_OF_NAME = 255
 """Characters: no longer text is looked for as the name of a file."""
-
 SCENARIO_NEEDS = "a scenario needs at least `duration`, a link and a flow"
 
 

@@ -45,7 +45,7 @@ def write_plan(out: Path, planned: Planned, command: str, jobs: int = 1) -> None
 
 
 def _parts(planned: Planned) -> Iterator[Part]:
-    """What stands below the answers and the picture."""
+    """The parts of the page below the answers and the picture."""
     yield from tables(planned)
     if planned.better is not None:
         factors = planned.better.winner.trial.factors

@@ -180,7 +180,7 @@ def _parts(entries: Sequence[Any], kind: str, path: Path) -> Iterator[Part]:
         yield Part(label, checked, _seeds(entry.get("seeds"), kind, f"{place}.seeds"), factors)
 
 
-def _seeds(found: Any, kind: str, where: str) -> range:  # noqa: ANN401 - whatever stands there
+def _seeds(found: Any, kind: str, where: str) -> range:  # noqa: ANN401 - any JSON value
     """Seeds that follow each other, as `perhop run` takes them; a sweep writes the first and the last."""
     if kind == "compare":
         found = found.get("simulated") if isinstance(found, dict) else None

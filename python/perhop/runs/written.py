@@ -19,8 +19,7 @@ from perhop.show.report import Report, as_notebook, as_text, tables
 class Shown:
     """The result of a function that has a command of its name.
 
-    Results hold arrays and tables, so `==` says whether two are one object; `json()` tells whether their
-    numbers are the same.
+    Results hold arrays and tables, so `==` compares identity; compare `json()` for equal numbers.
 
     Attributes:
         TABLE: The table that `frame` returns without a name.

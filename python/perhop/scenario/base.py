@@ -42,7 +42,7 @@ class _Checked(type):
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """The keys of the table with their defaults; None stands for the engine's, which `help` says."""
+        """The keys of the table with their defaults; None means the engine's default, which `help` names."""
         _, *keys = inspect.signature(vars(cls)["__init__"]).parameters.values()
         return inspect.Signature(keys, return_annotation=cls.__name__)
 

@@ -117,8 +117,8 @@ class Numbers:
 
         Args:
             one: How one of them reads: `{name}`, `{value}`, of a difference its sides `{first}` and
-                `{second}`, and what else stands beside it.
-            between: What stands between two of them.
+                `{second}`, and the further numbers shown with it.
+            between: The text between two of them.
             beside: Further numbers of the same names.
         """
 
@@ -450,7 +450,7 @@ def grouped(groups: Mapping[Any, Numbers], one: str = "{name}: {all}", between: 
     Args:
         groups: The numbers of each group by its name.
         one: How one group reads.
-        between: What stands between two groups.
+        between: The text between two groups.
     """
 
     def find(evidence: Evidence) -> dict[tuple[Any, Any], Number]:
@@ -517,7 +517,7 @@ def compared(
         factor: Of the second number.
         second_metric: The second number's metric, if it is another.
         reads: How a pair reads in the evidence.
-        between: What stands between two pairs.
+        between: The text between two pairs.
     """
     found = differences(metric, pairs, factor=factor, second_metric=second_metric).reads(reads, between)
     times = "" if factor == 1 else f"; compared with {factor:g} times the second"

@@ -64,29 +64,29 @@ class Output:
     """An option of a command that names a file or a folder to write.
 
     Attributes:
-        stands: What stands for its value in help, such as `FILE.svg` or `DIR`.
+        placeholder: The placeholder of its value in help, such as `FILE.svg` or `DIR`.
     """
 
     command: str
     name: str
-    stands: str
+    placeholder: str
 
     @property
     def is_folder(self) -> bool:
-        return self.stands == "DIR"
+        return self.placeholder == "DIR"
 
     @property
     def suffix(self) -> str:
-        return Path(self.stands).suffix or {"--packets": ".parquet"}.get(self.name, ANY)
+        return Path(self.placeholder).suffix or {"--packets": ".parquet"}.get(self.name, ANY)
 
 
 def outputs() -> Iterator[Output]:
     """The outputs of all commands."""
     for command, *_ in cli.COMMANDS:
         for option in getattr(cli.loaded(command), "params", ()):
-            stands = str(getattr(option, "metavar", None) or "")
-            if stands == "DIR" or (stands.startswith("FILE") and option.opts[0].startswith("--")):
-                yield Output(command, option.opts[0], stands)
+            placeholder = str(getattr(option, "metavar", None) or "")
+            if placeholder == "DIR" or (placeholder.startswith("FILE") and option.opts[0].startswith("--")):
+                yield Output(command, option.opts[0], placeholder)
 
 
 ALL = list(outputs())
@@ -160,7 +160,7 @@ def test_standard_output_takes_no_folder(perhop: Perhop, place: Path, one: Outpu
 
 
 @pytest.mark.parametrize(
-    "one", [one for one in ALL if Path(one.stands).suffix not in ("", ".toml")], ids=named
+    "one", [one for one in ALL if Path(one.placeholder).suffix not in ("", ".toml")], ids=named
 )
 def test_a_wrong_suffix_is_refused(perhop: Perhop, place: Path, one: Output) -> None:
     before = set(place.rglob("*"))

@@ -281,7 +281,7 @@ def _costs() -> Judge:
 
 
 def _splits() -> Judge:
-    """Judge three-drop under each reading by Table 1; Figure 10 stands beside."""
+    """Judge three-drop under each reading by Table 1, with the values of Figure 10 in the evidence."""
 
     def of_settings(names: Sequence[str]) -> Numbers:
         of_item = partial(gap_estimate, item="table1", scheme=common.THREE_DROP)
