@@ -70,11 +70,12 @@ impl Amount {
 pub struct PlaneCounters {
     devices: Vec<(Amount, Amount)>,
     lost: [u64; REASONS],
+    originated: u64,
 }
 
 impl PlaneCounters {
     pub(crate) fn new(devices: usize) -> Self {
-        Self { devices: vec![<(Amount, Amount)>::default(); devices], lost: [0; REASONS] }
+        Self { devices: vec![<(Amount, Amount)>::default(); devices], lost: [0; REASONS], originated: 0 }
     }
 
     #[inline]
@@ -90,6 +91,16 @@ impl PlaneCounters {
     #[inline]
     pub(crate) fn lose(&mut self, why: Loss) {
         self.lost[why.index()] += 1;
+    }
+
+    #[inline]
+    pub(crate) fn originate(&mut self) {
+        self.originated += 1;
+    }
+
+    /// Returns how many packets the plane sent of its own: reports of markers.
+    pub fn originated(&self) -> u64 {
+        self.originated
     }
 
     /// Returns for each device the packets that came from it and those that left by it.

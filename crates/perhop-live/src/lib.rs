@@ -57,6 +57,7 @@ pub use priority::set_fifo;
 #[cfg(target_os = "linux")]
 pub use runner::{Report, Runner, Watcher};
 pub use spec::{
-    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, StreamFlow, StreamSpec, WireSpec,
+    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, ReportSpec, StreamFlow, StreamSpec,
+    WireSpec,
 };
 pub use windows::Windows;

@@ -1,5 +1,7 @@
 //! The description of a data plane: links with queues, meters, and the routes of streams through them.
 
+use std::net::SocketAddr;
+
 use perhop_core::control::WindowControl;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
@@ -28,6 +30,8 @@ pub struct PlaneSpec {
     pub controls: Vec<ControlSpec>,
     /// Streams of packets. The first whose selector matches a packet takes it.
     pub streams: Vec<StreamSpec>,
+    /// Markers' reports to senders.
+    pub reports: Vec<ReportSpec>,
 }
 
 /// A link with a queue.
@@ -114,6 +118,22 @@ pub struct StreamSpec {
     pub route: Vec<Hop>,
     /// The device that they leave by.
     pub leaves: usize,
+}
+
+/// A marker's reports to a sender: a datagram for each packet that it marks OUT (Yeom & Reddy 1999, section
+/// 3.1), with the number of the report in four bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportSpec {
+    /// The stream whose packets are reported.
+    pub stream: usize,
+    /// The device that leads to the sender.
+    pub device: usize,
+    /// How long a report takes to leave.
+    pub delay: Duration,
+    /// The marker's address and port.
+    pub source: SocketAddr,
+    /// The sender's address and port, of the same version.
+    pub destination: SocketAddr,
 }
 
 /// The flow that blocks see the packets of a stream as.

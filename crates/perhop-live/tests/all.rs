@@ -19,3 +19,4 @@ mod conservation;
 mod control;
 mod parity;
 mod reload;
+mod reports;

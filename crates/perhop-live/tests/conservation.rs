@@ -127,6 +127,7 @@ fn one_way(queue: &SchedulerParams) -> PlaneSpec {
         leaves: 1 - device,
     };
     PlaneSpec {
+        reports: Vec::new(),
         devices: DEVICES,
         mtu: 1500,
         buffers: 48,

@@ -207,6 +207,7 @@ fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
     };
     let link = LinkSpec { name: "link".into(), rate, delay: DELAY, queue: queue.clone(), meters: Vec::new() };
     PlaneSpec {
+        reports: Vec::new(),
         devices: 2,
         mtu: 1500,
         buffers: 1024,

@@ -276,6 +276,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
             .collect(),
         controls: vec![],
         streams: script.iter().enumerate().map(stream).collect(),
+        reports: Vec::new(),
     };
     let mut plane = Plane::new(spec, SEED);
     let mut log = Log {

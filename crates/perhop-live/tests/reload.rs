@@ -45,6 +45,7 @@ fn spec(rate: &str, delay: u64, queue: SchedulerParams, profile: &str) -> PlaneS
     };
     let of_gold = Selector { source: Prefix::new([10, 0, 0, 1].into(), 32), ..Selector::default() };
     PlaneSpec {
+        reports: Vec::new(),
         devices: 2,
         mtu: 1500,
         buffers: 200,

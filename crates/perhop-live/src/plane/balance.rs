@@ -21,7 +21,7 @@ pub enum Unbalanced {
     /// In the plane as a whole.
     #[error("{read} packets came, but {known} are accounted for")]
     Plane {
-        /// Packets that were read.
+        /// Packets that were read, or that the plane sent of its own.
         read: u64,
         /// Packets that were delivered, were lost or are inside.
         known: u64,
@@ -34,7 +34,8 @@ impl Plane {
         self.buffers.taken()
     }
 
-    /// Checks that every packet is accounted for: read = delivered + lost(reason) + inside, and for every
+    /// Checks that every packet is accounted for: read + sent of its own = delivered +
+    /// lost(reason) + inside, and for every
     /// queue and color arrived = sent + dropped + waiting, and for every meter of a link arrived = passed +
     /// policed.
     ///
@@ -51,7 +52,8 @@ impl Plane {
                 return Err(Unbalanced::Meter { link: link.name.clone(), meter: meter.into() });
             }
         }
-        let (read, known) = (self.counters.all_read(), self.counters.all_known() + self.inside());
+        let read = self.counters.all_read() + self.counters.originated();
+        let known = self.counters.all_known() + self.inside();
         if read == known { Ok(()) } else { Err(Unbalanced::Plane { read, known }) }
     }
 }
@@ -70,11 +72,7 @@ mod tests {
             mtu: 100,
             buffers: 2,
             window: (Instant::ZERO, Instant::NEVER),
-            links: Vec::new(),
-            wires: Vec::new(),
-            meters: Vec::new(),
-            controls: Vec::new(),
-            streams: Vec::new(),
+            ..PlaneSpec::default()
         };
         let mut plane = Plane::new(spec, 1);
         assert_eq!(plane.balance(), Ok(()));

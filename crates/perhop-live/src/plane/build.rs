@@ -9,19 +9,36 @@ use super::agenda::Agenda;
 use super::control::Control;
 use super::line::Wire;
 use super::link::Link;
+use super::report::{self, Reports};
 use super::route::{RouteEntry, shortest_last_delay};
 use super::stream::{Metering, Stream};
 use crate::buffers::Buffers;
 use crate::classifier::{Classifier, Selector};
 use crate::counts::{PlaneCounters, StreamCounts};
-use crate::spec::{Hop, PlaneSpec, StreamSpec};
+use crate::spec::{Hop, PlaneSpec, ReportSpec, StreamSpec, WireSpec};
 use crate::windows::Windows;
 
 impl Plane {
     /// Makes an empty data plane at time zero. Its blocks have the same random streams as in the simulator.
     pub fn new(spec: PlaneSpec, seed: u64) -> Self {
-        let PlaneSpec { devices, mtu, buffers, window, links, wires, meters, controls, streams } = spec;
-        let Routing { streams, routes, selectors } = Routing::new(streams, devices);
+        let PlaneSpec {
+            devices,
+            mtu,
+            buffers,
+            window,
+            links,
+            mut wires,
+            meters,
+            controls,
+            mut streams,
+            reports,
+        } = spec;
+        let own = streams.len();
+        let reports = add_reports(&reports, &mut streams, &mut wires);
+        let Routing { mut streams, routes, selectors } = Routing::new(streams, own, devices);
+        for (number, reports) in reports {
+            streams[number].reports = Some(reports);
+        }
         let flows = streams.iter().map(Stream::flows).max().unwrap_or(0);
         let mut channels = Vec::new();
         let controls: Vec<Control> =
@@ -54,6 +71,23 @@ impl Plane {
     }
 }
 
+/// Adds a stream and a wire for each report, at the end; returns them by the numbers of the streams that they
+/// are about.
+fn add_reports(
+    specs: &[ReportSpec],
+    streams: &mut Vec<StreamSpec>,
+    wires: &mut Vec<WireSpec>,
+) -> Vec<(usize, Reports)> {
+    let mut all = Vec::new();
+    for spec in specs {
+        let stream = report::stream_of(&streams[spec.stream], spec, wires.len());
+        all.push((spec.stream, Reports::new(spec, streams.len() as u32)));
+        wires.push(report::wire_of(spec.delay));
+        streams.push(stream);
+    }
+    all
+}
+
 /// All streams, their routes one after another, and which stream takes which packets of each device.
 struct Routing {
     streams: Vec<Stream>,
@@ -62,7 +96,8 @@ struct Routing {
 }
 
 impl Routing {
-    fn new(specs: Vec<StreamSpec>, devices: usize) -> Self {
+    /// The first `own` streams take packets that come.
+    fn new(specs: Vec<StreamSpec>, own: usize, devices: usize) -> Self {
         let mut routes = Vec::new();
         let mut selectors = vec![Vec::new(); devices];
         let mut streams = Vec::with_capacity(specs.len());
@@ -70,7 +105,9 @@ impl Routing {
             let first_step = routes.len() as u32;
             routes.extend(spec.route.iter().copied().map(RouteEntry::Hop));
             routes.push(RouteEntry::Leave(spec.leaves));
-            selectors[spec.device].push((spec.selector.clone(), number as u32));
+            if number < own {
+                selectors[spec.device].push((spec.selector.clone(), number as u32));
+            }
             streams.push(Stream::new(spec, first_step, StreamCounts::default()));
         }
         Self { streams, routes, selectors }

@@ -13,6 +13,7 @@ mod control;
 mod line;
 mod link;
 mod reload;
+mod report;
 mod route;
 mod sink;
 mod stream;
@@ -20,7 +21,7 @@ mod stream;
 use std::sync::Arc;
 
 use perhop_core::measure::PortView;
-use perhop_core::{Bitrate, Header, Instant, Offered, Reason, Served};
+use perhop_core::{Bitrate, Color, Header, Instant, Offered, Reason, Served};
 
 use self::agenda::{Agenda, Event, Kind};
 use self::control::{Channel, Control};
@@ -203,6 +204,9 @@ impl Plane {
                     if let Some(reason) = verdict.dropped {
                         counts.policed[verdict.color.index()] += 1;
                         return self.forget(&frame, Loss::Dropped(reason), now, sink);
+                    }
+                    if verdict.color != Color::Green {
+                        self.report_out(frame.stream, now, sink);
                     }
                 }
                 RouteEntry::Hop(Hop::Data(control, member)) => {

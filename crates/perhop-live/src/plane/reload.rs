@@ -38,6 +38,9 @@ pub enum Fixed {
     /// The window controls of the plane.
     #[error("window controls cannot change while packets are on their way")]
     Controls,
+    /// The reports of markers to senders.
+    #[error("reports of OUT packets cannot change while packets are on their way")]
+    Reports,
 }
 
 impl Plane {
@@ -86,6 +89,8 @@ impl Plane {
             Err(Fixed::Mtu)
         } else if !self.wires.is_empty() || !spec.wires.is_empty() {
             Err(Fixed::Wires)
+        } else if !spec.reports.is_empty() || self.streams.iter().any(|stream| stream.reports.is_some()) {
+            Err(Fixed::Reports)
         } else if !self.controls.is_empty()
             || !spec.controls.is_empty()
             || spec.streams.iter().any(|stream| stream.route.iter().any(controlled))

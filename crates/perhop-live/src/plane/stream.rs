@@ -5,6 +5,7 @@ use perhop_core::meter::{Conditioner, Verdict};
 use perhop_core::{Color, Direction, Dscp, FlowId, Header, Instant, Rng};
 
 use super::Frame;
+use super::report::Reports;
 use crate::buffers::Slot;
 use crate::counts::StreamCounts;
 use crate::spec::{Coloring, MeterSpec, StreamFlow, StreamSpec};
@@ -19,6 +20,8 @@ pub(super) struct Stream {
     template: Header,
     coloring: Coloring,
     first_step: u32,
+    /// The reports about its packets that are marked OUT.
+    pub(super) reports: Option<Reports>,
     pub(super) counts: StreamCounts,
 }
 
@@ -26,7 +29,7 @@ impl Stream {
     pub(super) fn new(spec: StreamSpec, first_step: u32, counts: StreamCounts) -> Self {
         let StreamSpec { name, flow, device, coloring, service, label, .. } = spec;
         let template = Header { service, label, ..Header::new(FlowId(0), 0) };
-        Self { name, device, flow, template, coloring, first_step, counts }
+        Self { name, device, flow, template, coloring, first_step, reports: None, counts }
     }
 
     /// Returns how many flows there are if its packets belong to the last of them.

@@ -106,6 +106,7 @@ pub fn spec(choices: &mut Choices<'_>) -> PlaneSpec {
         })
         .collect();
     PlaneSpec {
+        reports: Vec::new(),
         devices: DEVICES,
         mtu: choices.of(&[1500, 40, 576, 9000]),
         buffers: choices.of(&[64, 1, 3, 16]),

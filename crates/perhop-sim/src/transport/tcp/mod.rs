@@ -4,6 +4,7 @@
 mod ace;
 pub mod congestion;
 mod ecn;
+mod on_wire;
 mod outstanding;
 mod params;
 mod ranges;
@@ -18,6 +19,7 @@ mod window_tuning;
 pub use ace::AccEcn;
 pub use congestion::{Congestion, CongestionParams};
 pub use ecn::{Signals, TcpEcn};
+pub use on_wire::{Reply, WireAck, WireReceiver, WireSender};
 pub use params::{
     CwndValidation, IdleRestart, LossDetection, MinRtoBounds, NewRenoTimer, Pacing, PartialWindowDeflation,
     Reduction, ReplacedKey, RttArithmetic, SlowStart, TcpParams, WindowTuning, move_former_keys, presets,

@@ -53,6 +53,11 @@ impl WindowTuner {
         self.offered as u32
     }
 
+    /// Returns how many segments may be unacknowledged.
+    pub(super) fn outstanding(&self) -> u32 {
+        self.buffered.min(self.offered())
+    }
+
     /// Ends a round trip, by which all below `acked` has arrived; returns how many may be unacknowledged.
     pub(super) fn on_round_trip(&mut self, acked: u32) -> u32 {
         let taken = u64::from(acked.saturating_sub(self.seen));
@@ -64,7 +69,7 @@ impl WindowTuner {
             self.taken = taken;
             self.offered = self.offered.max(growing.min(self.most));
         }
-        self.buffered.min(self.offered())
+        self.outstanding()
     }
 }
 

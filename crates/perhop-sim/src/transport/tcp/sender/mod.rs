@@ -147,6 +147,8 @@ struct Cold {
     granted: Option<Box<Granted>>,
     /// The receiver's window grows.
     tuning: Option<Box<WindowTuner>>,
+    /// Segments that a receiver on a real wire has room for.
+    room: u32,
     params: TcpParams,
     statistics: SenderStatistics,
 }
@@ -169,7 +171,6 @@ impl TcpSender {
             segments.map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(handshake));
         let rto = RtoEstimator::new(&params);
         let needs = params.needs();
-        let tuning = WindowTuner::new(&params).map(Box::new);
         let most = params.most_outstanding();
         let mut sender = Self {
             acked: 0,
@@ -213,7 +214,8 @@ impl TcpSender {
                 limits: LimitClock::default(),
                 stray: 0,
                 granted: None,
-                tuning,
+                tuning: WindowTuner::new(&params).map(Box::new),
+                room: u32::MAX,
                 colors: if needs.colors { vec![Color::Yellow; most as usize + 2] } else { Vec::new() },
                 params,
                 statistics: SenderStatistics::default(),
@@ -273,6 +275,22 @@ impl TcpSender {
     fn color_of(&self, sequence: u32) -> Color {
         let colors = &self.cold.colors;
         if colors.is_empty() { Color::Yellow } else { colors[sequence as usize % colors.len()] }
+    }
+
+    /// Learns how many segments beyond the last acknowledged one the receiver of a real wire has room for.
+    pub(super) fn offer(&mut self, segments: u32) {
+        self.cold.room = segments;
+        if !self.is_opening() {
+            self.bound_outstanding();
+        }
+    }
+
+    /// Bounds what may be unacknowledged by the receiver's window and the sender's buffer.
+    pub(super) fn bound_outstanding(&mut self) {
+        let Cold { params, tuning, room, .. } = &*self.cold;
+        let most = tuning.as_ref().map_or(params.first_outstanding(), |tuner| tuner.outstanding());
+        self.receiver_window = most.min(*room);
+        self.mode = Mode::General;
     }
 
     /// Takes feedback of the marker about an OUT packet: one segment less (Yeom & Reddy 1999, section 3.1).

@@ -40,7 +40,7 @@ impl TcpSender {
         self.cold.stray = again as u32;
         self.acked = 1;
         self.expiry = Instant::NEVER;
-        self.receiver_window = self.cold.params.first_outstanding();
+        self.bound_outstanding();
         let window = self.cold.params.first_window(again);
         self.control_mut().set_window(f64::from(window));
         self.begin(1, window);

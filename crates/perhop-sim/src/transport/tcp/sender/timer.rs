@@ -70,10 +70,10 @@ impl TcpSender {
 
     fn take_sample(&mut self, now: Instant) {
         self.rtt_segment = UNTIMED;
-        let Cold { rto, statistics, gap, tuning, .. } = &mut *self.cold;
+        let Cold { rto, statistics, gap, tuning, room, .. } = &mut *self.cold;
         *gap = None;
         if let Some(tuner) = tuning {
-            self.receiver_window = tuner.on_round_trip(self.acked);
+            self.receiver_window = tuner.on_round_trip(self.acked).min(*room);
         }
         self.timeout = rto.timeout();
         let (samples, sum) = &mut statistics.timed_rtt_samples;

@@ -1,0 +1,841 @@
+//! One connection: the handshake, what segments are acceptable, and the closing (RFC 9293, section 3.10).
+
+use std::net::SocketAddr;
+
+use perhop_core::control::Message;
+use perhop_core::{Bitrate, Color, Context, Dscp, Duration, Ecn, Instant};
+use perhop_sim::transport::SenderStatistics;
+use perhop_sim::transport::tcp::{TcpEcn, TcpParams, WireReceiver};
+
+use crate::content::pattern;
+use crate::icmp::TooBig;
+use crate::incoming::Incoming;
+use crate::outgoing::{Next, Outgoing, Piece};
+use crate::segment::{Flags, Options, Ranges, Segment};
+
+/// What a connection begins with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// The simulated connection whose sender and receiver these are. Its `packet` is the size of a full
+    /// packet; ACKs of 52 bytes and more have timestamps; `sack` and `ecn` are offered if it has them, and
+    /// its `window` is the receiver's buffer.
+    pub params: TcpParams,
+    /// How congestion is signalled.
+    pub ecn: TcpEcn,
+    /// Bytes of data to send; `None` for no end.
+    pub volume: Option<u64>,
+    /// The contracted rate.
+    pub reserved: Option<Bitrate>,
+    /// The first sequence number, which others should not be able to guess (RFC 9293, section 3.4.1).
+    pub first_number: u32,
+    /// What the congestion control decides by chance begins with it.
+    pub seed: u64,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Both sides have closed it.
+    Closed,
+    /// The other end refused it.
+    Refused,
+    /// The other end reset it.
+    Reset,
+    /// The other end answered no more.
+    TimedOut,
+}
+
+impl Ended {
+    /// Returns what happened, in words; `None` if it was closed as it should be.
+    pub const fn fault(self) -> Option<&'static str> {
+        match self {
+            Self::Closed => None,
+            Self::Refused => Some("Connection refused"),
+            Self::Reset => Some("Connection reset by peer"),
+            Self::TimedOut => Some("Connection timed out"),
+        }
+    }
+}
+
+/// A packet that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The length of the packet in bytes.
+    pub length: usize,
+    /// The sender's number of the segment, if the packet has data.
+    pub segment: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The SYN is to be sent, or to be answered.
+    Opening,
+    /// A SYN has come, and its answer is not acknowledged.
+    Answering,
+    Open,
+    Over(Ended),
+}
+
+/// The signals of congestion that both ends have agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signalling {
+    None,
+    Classic,
+    Accurate,
+}
+
+/// The end of the data that this side sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fin {
+    /// More data may follow.
+    None,
+    /// It is to be sent once all data have been.
+    Wanted,
+    Sent,
+    Acknowledged,
+}
+
+/// What the other end has agreed to.
+#[derive(Clone, Copy, Debug)]
+struct Agreed {
+    /// The first sequence number of the other end.
+    first: u32,
+    /// Shifts of its windows and of ours.
+    scales: (u8, u8),
+    selective: bool,
+    /// The latest time of the other end, if segments carry times.
+    time: Option<u32>,
+    signalling: Signalling,
+    /// The ECN field with which its SYN came.
+    came: Ecn,
+}
+
+/// A SYN, a FIN: what is sent again until it is acknowledged, apart from data.
+#[derive(Clone, Copy, Debug)]
+struct Again {
+    at: Instant,
+    span: Duration,
+    times: u32,
+}
+
+impl Again {
+    const NEVER: Self = Self { at: Instant::NEVER, span: Duration::ZERO, times: 0 };
+
+    fn after(span: Duration, now: Instant) -> Self {
+        Self { at: now + span, span, times: 0 }
+    }
+
+    /// Plans the next time, twice as late; returns whether there is one.
+    fn next(&mut self, now: Instant) -> bool {
+        self.times += 1;
+        self.span = self.span.saturating_mul(2);
+        self.at = now + self.span;
+        self.times <= MOST_AGAIN
+    }
+}
+
+/// How often a SYN or a FIN is sent again.
+const MOST_AGAIN: u32 = 8;
+/// RFC 6298, section 2: the timeout before a round trip is known, and here the least of a FIN.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
+const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
+/// Packets without timestamps have ACKs of less than this many bytes (IPv4).
+const WITH_TIMES: u64 = 52;
+/// Answers to segments that cannot be right, at most so many in a second (RFC 5961, section 7).
+const CHALLENGES: u32 = 10;
+/// The ACE field counts from here (RFC 9768, section 3.2.1).
+const FIRST_ACE: u32 = 5;
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    setup: Setup,
+    state: State,
+    agreed: Agreed,
+    outgoing: Outgoing,
+    incoming: Incoming,
+    is_active: bool,
+    fin: Fin,
+    again: Again,
+    /// What is to be sent now besides data.
+    owes: Owed,
+    /// The byte that was acknowledged last.
+    last_acknowledged: u32,
+    challenges: (Instant, u32),
+    packets: u16,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Owed {
+    syn: bool,
+    /// An ACK before all data: the one that ends the handshake.
+    first_ack: bool,
+    ack: bool,
+    probe: bool,
+    fin: bool,
+    /// A RST with this sequence number.
+    reset: Option<u32>,
+}
+
+impl Setup {
+    fn has_times(&self) -> bool {
+        self.params.ack.get() >= WITH_TIMES
+    }
+
+    fn headers(&self) -> u16 {
+        if self.local.is_ipv4() { 40 } else { 60 }
+    }
+
+    /// Returns the bytes of data in a full packet.
+    pub fn segment(&self) -> u16 {
+        let headers = self.headers() + if self.has_times() { 12 } else { 0 };
+        (self.params.packet.get() as u16).saturating_sub(headers).max(1)
+    }
+
+    /// Returns the buffer of the receiver in bytes.
+    fn buffer(&self) -> u64 {
+        let bytes = u64::from(self.params.most_offered()) * u64::from(self.segment());
+        bytes.clamp(1, u64::from(u16::MAX) << 14)
+    }
+
+    /// Returns by how many bits windows are to be shifted so that the buffer's size fits into the header.
+    fn scale(&self) -> u8 {
+        (0..14).find(|scale| self.buffer() >> scale <= u64::from(u16::MAX)).unwrap_or(14)
+    }
+}
+
+impl Connection {
+    /// Begins to open a connection.
+    pub fn open(setup: Setup, now: Instant) -> Self {
+        let has_own_syn = setup.params.handshake;
+        let mut connection = Self::new(setup, has_own_syn, true);
+        if has_own_syn {
+            connection.outgoing.sender.start(now);
+        } else {
+            connection.owes.syn = true;
+            connection.again = Again::after(FIRST_TIMEOUT, now);
+        }
+        connection
+    }
+
+    /// Takes the SYN of a connection that comes; `None` if it is none.
+    pub fn accept(setup: Setup, syn: &Segment<'_>, now: Instant) -> Option<Self> {
+        if !syn.flags.has(Flags::SYN) || syn.flags.has(Flags::ACK) || syn.flags.has(Flags::RST) {
+            return None;
+        }
+        let mut connection = Self::new(setup, false, false);
+        connection.agree(syn);
+        connection.state = State::Answering;
+        connection.owes.syn = true;
+        connection.again = Again::after(FIRST_TIMEOUT, now);
+        Some(connection)
+    }
+
+    fn new(setup: Setup, has_own_syn: bool, is_active: bool) -> Self {
+        let receiver = WireReceiver::new(&setup.params, setup.ecn);
+        let outgoing = Outgoing::new(&setup, setup.segment(), has_own_syn);
+        let (handshake, delay) = (setup.params.handshake, setup.params.delayed_ack);
+        let incoming = Incoming::new(receiver, handshake, delay, setup.buffer());
+        let agreed = Agreed {
+            first: 0,
+            scales: (0, 0),
+            selective: false,
+            time: None,
+            signalling: Signalling::None,
+            came: Ecn::NotCapable,
+        };
+        Self {
+            state: State::Opening,
+            agreed,
+            outgoing,
+            incoming,
+            is_active,
+            fin: Fin::None,
+            again: Again::NEVER,
+            owes: Owed::default(),
+            last_acknowledged: 0,
+            challenges: (Instant::ZERO, 0),
+            packets: setup.first_number as u16,
+            setup,
+        }
+    }
+
+    /// Returns how it ended, if it has.
+    pub fn ended(&self) -> Option<Ended> {
+        if let State::Over(ended) = self.state { Some(ended) } else { None }
+    }
+
+    /// Returns whether data may be sent, or could until it ended.
+    pub fn is_open(&self) -> bool {
+        matches!(self.state, State::Open | State::Over(Ended::Closed | Ended::Reset))
+    }
+
+    /// Returns whether all data, and their end if it was sent, are acknowledged.
+    pub fn is_sent(&self) -> bool {
+        self.outgoing.is_all().1 && matches!(self.fin, Fin::None | Fin::Acknowledged)
+    }
+
+    /// Returns how many bytes of data have been acknowledged, and how many have come in order.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.outgoing.acked, self.incoming.expected)
+    }
+
+    /// Returns whether all data of the other end have come.
+    pub fn is_received(&self) -> bool {
+        self.incoming.is_all()
+    }
+
+    /// Returns the congestion window in segments.
+    pub fn window(&self) -> f64 {
+        self.outgoing.sender.window()
+    }
+
+    /// Returns the receiver's window in bytes.
+    pub fn receiver_window(&self) -> u64 {
+        self.outgoing.window
+    }
+
+    /// Returns the smoothed round-trip time in seconds, if there is one yet.
+    pub fn smoothed_rtt(&self) -> Option<f64> {
+        self.outgoing.sender.smoothed_rtt()
+    }
+
+    /// Returns what the sender counted by now.
+    pub fn statistics(&self, now: Instant) -> SenderStatistics {
+        self.outgoing.sender.statistics(now)
+    }
+
+    /// Notes the color that a marker gave to a segment of this number.
+    pub fn on_marked(&mut self, segment: u32, color: Color) {
+        self.outgoing.sender.on_marked(segment, color);
+    }
+
+    /// Takes a control message, such as a marker's report of an OUT packet.
+    pub fn on_message(&mut self, message: &Message) {
+        self.outgoing.sender.on_message(message);
+    }
+
+    /// Ends the data of this side: with its volume, or with what was sent if it has none.
+    pub fn close(&mut self) {
+        if self.outgoing.volume.is_none() {
+            self.outgoing.stop();
+        }
+        if self.fin == Fin::None {
+            self.fin = Fin::Wanted;
+        }
+    }
+
+    /// Ends the data with what was sent.
+    pub fn stop(&mut self) {
+        self.outgoing.stop();
+        self.close();
+    }
+
+    /// Returns when it next has something to do by itself.
+    pub fn wake(&self) -> Instant {
+        if self.ended().is_some() {
+            return Instant::NEVER;
+        }
+        let Self { outgoing, incoming, again, .. } = self;
+        outgoing.sender.wake().min(incoming.wake()).min(again.at).min(outgoing.probe_at)
+    }
+
+    /// Does what is due by now.
+    pub fn on_wake(&mut self, now: Instant) {
+        if self.outgoing.sender.wake() <= now {
+            self.outgoing.sender.on_wake(now);
+        }
+        if self.incoming.wake() <= now {
+            self.owes.ack |= self.incoming.on_wake(now);
+        }
+        if self.outgoing.probe_at <= now {
+            self.owes.probe |= self.outgoing.probe(now);
+        }
+        if self.again.at <= now {
+            let goes_on = self.again.next(now);
+            match self.state {
+                State::Opening | State::Answering if goes_on => self.owes.syn = true,
+                State::Open if goes_on => self.owes.fin = self.fin == Fin::Sent,
+                _ => self.end(Ended::TimedOut),
+            }
+        }
+    }
+
+    fn end(&mut self, ended: Ended) {
+        self.state = State::Over(ended);
+        self.again = Again::NEVER;
+        self.outgoing.probe_at = Instant::NEVER;
+    }
+
+    /// Takes a report that a packet was too large for its path, if one of these could have been meant (RFC
+    /// 5927, section 5.1).
+    pub fn on_too_big(&mut self, report: &TooBig) {
+        let least = if self.setup.local.is_ipv4() { 576 } else { 1280 };
+        let offset = self.offset_of(report.sequence);
+        if self.state != State::Open || !(self.outgoing.acked..self.outgoing.sent).contains(&offset) {
+            return;
+        }
+        let headers = self.setup.headers() + if self.agreed.time.is_some() { 12 } else { 0 };
+        let most = u64::from(report.mtu.max(least) - headers);
+        if most < self.outgoing.most {
+            self.outgoing.shrink(most, offset);
+        }
+    }
+
+    /// Returns the offset of the data that a sequence number of ours stands for; numbers below the first are
+    /// those before 2³² bytes.
+    fn offset_of(&self, number: u32) -> u64 {
+        let acked = self.number_of(self.outgoing.acked);
+        self.outgoing.acked.wrapping_add_signed(i64::from(number.wrapping_sub(acked).cast_signed()))
+    }
+
+    /// Returns the sequence number of data of ours.
+    fn number_of(&self, offset: u64) -> u32 {
+        self.setup.first_number.wrapping_add(1).wrapping_add(offset as u32)
+    }
+
+    /// Returns the sequence number of data of the other end.
+    fn their_number_of(&self, offset: u64) -> u32 {
+        self.agreed.first.wrapping_add(1).wrapping_add(offset as u32)
+    }
+
+    /// Returns the number that is expected next.
+    fn expected(&self) -> u32 {
+        let end = u32::from(self.incoming.is_all());
+        self.their_number_of(self.incoming.expected).wrapping_add(end)
+    }
+
+    /// Takes a segment that is for this connection; hands the data that is in order to `deliver`.
+    pub fn on_segment(&mut self, segment: &Segment<'_>, now: Instant, deliver: &mut dyn FnMut(&[u8])) {
+        match self.state {
+            State::Opening => self.on_answer(segment, now),
+            State::Answering => {
+                if segment.flags.has(Flags::SYN) && segment.sequence == self.agreed.first {
+                    self.owes.syn = true; // The answer was lost.
+                    return;
+                }
+                self.take(segment, now, deliver);
+            }
+            State::Open | State::Over(Ended::Closed) => self.take(segment, now, deliver),
+            State::Over(_) => {
+                if !segment.flags.has(Flags::RST) {
+                    self.owes.reset = Some(segment.acknowledged);
+                }
+            }
+        }
+    }
+
+    /// Takes what comes before the connection is open: RFC 9293, section 3.10.7.3.
+    fn on_answer(&mut self, segment: &Segment<'_>, now: Instant) {
+        let Segment { flags, acknowledged, .. } = *segment;
+        let is_ours = acknowledged == self.number_of(0);
+        if flags.has(Flags::ACK) && !is_ours {
+            if !flags.has(Flags::RST) {
+                self.owes.reset = Some(acknowledged);
+            }
+        } else if flags.has(Flags::RST) {
+            if flags.has(Flags::ACK) {
+                self.end(Ended::Refused);
+            }
+        } else if flags.has(Flags::SYN | Flags::ACK) {
+            self.agree(segment);
+            self.state = State::Open;
+            self.again = Again::NEVER;
+            self.owes = Owed { first_ack: true, ..Owed::default() };
+            self.outgoing.open(segment.window.into(), now);
+            self.outgoing.set_window(segment, segment.window.into());
+        }
+    }
+
+    /// Agrees on what the other end's SYN offers.
+    fn agree(&mut self, syn: &Segment<'_>) {
+        let Setup { params, ecn, .. } = &self.setup;
+        let theirs = syn.options;
+        let bits = (syn.flags.has(Flags::AE), syn.flags.has(Flags::CWR), syn.flags.has(Flags::ECE));
+        // RFC 9768, section 3.1.1: its table of handshakes.
+        let signalling = match (ecn.is_off(), ecn.counts(), self.is_active, bits) {
+            (false, true, true, (false, true, _) | (true, _, false)) => Signalling::Accurate,
+            (false, true, false, (true, true, true)) => Signalling::Accurate,
+            (false, _, true, (false, false, true)) | (false, _, false, (false, true, true)) => {
+                Signalling::Classic
+            }
+            _ => Signalling::None,
+        };
+        let times = theirs.times.filter(|_| self.setup.has_times());
+        let scales = theirs.scale.map_or((0, 0), |scale| (scale.min(14), self.setup.scale()));
+        self.agreed = Agreed {
+            first: syn.sequence,
+            scales,
+            selective: theirs.selective && params.sack,
+            time: times.map(|(value, _)| value),
+            signalling,
+            came: syn.ecn,
+        };
+        let options = if times.is_some() { 12 } else { 0 };
+        // RFC 9293, section 3.7.1: the default where the option is missing.
+        let default = if self.setup.local.is_ipv4() { 536 } else { 1220 };
+        let most = theirs.most.unwrap_or(default).max(64);
+        self.outgoing.most = self.outgoing.most.min(u64::from(most - options));
+        let ours = self.setup.params.packet.get() as u16 - self.setup.headers();
+        self.incoming.expect_segments_of(u64::from(ours.min(most) - options));
+        self.incoming.marked = 0;
+        self.last_acknowledged = syn.sequence.wrapping_add(1);
+    }
+
+    /// Takes a segment of an open connection: RFC 9293, section 3.10.7.4, with RFC 5961.
+    fn take(&mut self, segment: &Segment<'_>, now: Instant, deliver: &mut dyn FnMut(&[u8])) {
+        let Segment { flags, sequence, data, .. } = *segment;
+        if !self.is_of_its_time(segment) {
+            self.challenge(now);
+            return;
+        }
+        let length = data.len() as u32 + u32::from(flags.has(Flags::FIN)) + u32::from(flags.has(Flags::SYN));
+        let ahead = sequence.wrapping_sub(self.expected()).cast_signed();
+        let window = self.incoming.window as i64;
+        let (from, end) = (i64::from(ahead), i64::from(ahead) + i64::from(length));
+        let is_acceptable = if length == 0 { (0..=window).contains(&from) } else { from < window && end > 0 };
+        if !is_acceptable {
+            if flags.has(Flags::RST) {
+                return;
+            }
+            // Old data, and probes of a connection or of a window, are answered: they have a right to be.
+            if end <= 0 && from > -(window + (1 << 16)) {
+                if !data.is_empty() && self.state != State::Answering {
+                    self.take_data(segment, now, deliver);
+                }
+                self.owes.ack = true;
+            } else {
+                self.challenge(now);
+            }
+            self.take_acknowledgement(segment, now);
+            return;
+        }
+        if flags.has(Flags::RST) {
+            if ahead == 0 {
+                self.end(if self.state == State::Answering { Ended::Refused } else { Ended::Reset });
+            } else {
+                self.challenge(now);
+            }
+            return;
+        }
+        if flags.has(Flags::SYN) {
+            self.challenge(now);
+            return;
+        }
+        if !flags.has(Flags::ACK) || !self.take_acknowledgement(segment, now) {
+            return;
+        }
+        self.note_time(segment);
+        if self.state != State::Open {
+            return;
+        }
+        if !data.is_empty() {
+            self.owes.ack |= self.take_data(segment, now, deliver);
+        }
+        if flags.has(Flags::FIN) && self.incoming.end().is_none() {
+            let end = self.place_of(sequence) + data.len() as i64;
+            self.incoming.on_end(end.unsigned_abs());
+        }
+        self.owes.ack |= self.incoming.end().is_some();
+        self.note_end();
+    }
+
+    /// Returns the offset of the data that a sequence number of the other end stands for.
+    fn place_of(&self, sequence: u32) -> i64 {
+        let ahead = sequence.wrapping_sub(self.their_number_of(self.incoming.expected)).cast_signed();
+        self.incoming.expected as i64 + i64::from(ahead)
+    }
+
+    /// Takes the data of a segment as far as there is room; returns whether to acknowledge it at once.
+    fn take_data(&mut self, segment: &Segment<'_>, now: Instant, deliver: &mut dyn FnMut(&[u8])) -> bool {
+        let place = self.place_of(segment.sequence);
+        let last = (self.incoming.expected + self.incoming.window) as i64;
+        let last = self.incoming.end().map_or(last, |end| last.min(end as i64));
+        let end = (place + segment.data.len() as i64).min(last);
+        let from = place.max(0);
+        if end <= from {
+            return true;
+        }
+        let data = &segment.data[(from - place) as usize..(end - place) as usize];
+        let signals = (segment.ecn, segment.flags.has(Flags::CWR));
+        self.incoming.on_data(from as u64, data, signals, now, deliver)
+    }
+
+    /// Returns whether a segment is not older than what came before it (RFC 7323, section 5: PAWS).
+    fn is_of_its_time(&self, segment: &Segment<'_>) -> bool {
+        let Some(latest) = self.agreed.time else { return true };
+        if segment.flags.has(Flags::RST) {
+            return true;
+        }
+        segment.options.times.is_some_and(|(value, _)| value.wrapping_sub(latest).cast_signed() >= 0)
+    }
+
+    /// Notes the time of a segment that is to be echoed (RFC 7323, section 4.3).
+    fn note_time(&mut self, segment: &Segment<'_>) {
+        let is_next = segment.sequence.wrapping_sub(self.last_acknowledged).cast_signed() <= 0;
+        if let (Some(_), Some((value, _)), true) = (self.agreed.time, segment.options.times, is_next) {
+            self.agreed.time = Some(value);
+        }
+    }
+
+    /// Takes what a segment acknowledges. Returns whether it can be right (RFC 5961, section 5.2).
+    fn take_acknowledgement(&mut self, segment: &Segment<'_>, now: Instant) -> bool {
+        if !segment.flags.has(Flags::ACK) {
+            return false;
+        }
+        if self.state == State::Answering {
+            if segment.acknowledged != self.number_of(0) {
+                self.owes.reset = Some(segment.acknowledged);
+                return false;
+            }
+            self.state = State::Open;
+            self.again = Again::NEVER;
+            self.owes.syn = false;
+            let window = self.window_of(segment);
+            self.outgoing.open(window, now);
+            self.outgoing.set_window(segment, window);
+            return true;
+        }
+        let acked = self.outgoing.acked;
+        let ahead = i64::from(segment.acknowledged.wrapping_sub(self.number_of(acked)).cast_signed());
+        let fin_sent = matches!(self.fin, Fin::Sent | Fin::Acknowledged);
+        let most = (self.outgoing.sent - acked) as i64 + i64::from(fin_sent);
+        if ahead > most || ahead < -(self.outgoing.largest_window.max(1 << 16) as i64) {
+            self.challenge(now);
+            return false;
+        }
+        if ahead < 0 {
+            return true;
+        }
+        let offset = (acked + ahead as u64).min(self.outgoing.sent);
+        let has_changed = self.outgoing.set_window(segment, self.window_of(segment));
+        let is_outstanding = acked < self.outgoing.sent;
+        let is_duplicate =
+            ahead == 0 && segment.data.is_empty() && !segment.flags.has(Flags::FIN) && is_outstanding;
+        let is_duplicate = is_duplicate && (!has_changed || self.agreed.selective);
+        let (ranges, duplicate) = self.ranges_of(segment, offset);
+        let ece = self.agreed.signalling == Signalling::Classic && segment.flags.has(Flags::ECE);
+        let ace = (self.agreed.signalling == Signalling::Accurate).then(|| segment.flags.ace());
+        self.outgoing.on_ack(offset, &ranges, duplicate, (ece, ace), is_duplicate, now);
+        if fin_sent && ahead == most && self.fin == Fin::Sent {
+            self.fin = Fin::Acknowledged;
+            self.again = Again::NEVER;
+            self.note_end();
+        }
+        true
+    }
+
+    /// Returns the ranges beyond an acknowledgement, and the offset of what came twice (RFC 2883, section 4).
+    fn ranges_of(&self, segment: &Segment<'_>, offset: u64) -> (Vec<(u64, u64)>, Option<u64>) {
+        if !self.agreed.selective {
+            return (Vec::new(), None);
+        }
+        let mut duplicate = None;
+        let ranges: Vec<(u64, u64)> = segment
+            .options
+            .ranges
+            .as_slice()
+            .iter()
+            .map(|&(from, end)| (self.offset_of(from), self.offset_of(end)))
+            .filter(|&(from, end)| from < end && end <= self.outgoing.sent)
+            .collect();
+        let mut beyond = &ranges[..];
+        if let [first, others @ ..] = beyond
+            && (first.1 <= offset
+                || others.first().is_some_and(|next| next.0 <= first.0 && first.1 <= next.1))
+        {
+            (duplicate, beyond) = (Some(first.0), others);
+        }
+        (beyond.iter().copied().filter(|&(from, _)| from > offset).collect(), duplicate)
+    }
+
+    fn window_of(&self, segment: &Segment<'_>) -> u64 {
+        u64::from(segment.window) << self.agreed.scales.0
+    }
+
+    /// Answers a segment that cannot be right, not too often (RFC 5961, sections 3 to 5 and 7).
+    fn challenge(&mut self, now: Instant) {
+        let (since, count) = self.challenges;
+        if count == 0 || now.since(since) >= Duration::from_secs(1) {
+            self.challenges = (now, 0);
+        }
+        self.challenges.1 += 1;
+        self.owes.ack |= self.challenges.1 <= CHALLENGES;
+    }
+
+    /// Notes that both sides have closed the connection.
+    fn note_end(&mut self) {
+        if self.fin == Fin::Acknowledged && self.incoming.is_all() && self.state == State::Open {
+            self.end(Ended::Closed);
+        }
+    }
+
+    /// Writes the next packet to put on the wire now into `room`, which has a place for the largest. `None` if
+    /// there is none. After each call that changes the connection, it is called until then.
+    pub fn transmit(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Option<Packet> {
+        if let Some(sequence) = self.owes.reset.take() {
+            let bare = Segment { sequence, flags: Flags::RST, ..self.bare(cx.now) };
+            return self.write(&Segment { options: Options::default(), acknowledged: 0, ..bare }, None, room);
+        }
+        if std::mem::take(&mut self.owes.syn) {
+            return self.write_syn(cx.now, room);
+        }
+        match self.state {
+            State::Opening => {
+                // The sender's own SYN.
+                matches!(self.outgoing.next(cx)?, Next::Syn).then(|| self.write_syn(cx.now, room))?
+            }
+            State::Answering => None,
+            State::Over(Ended::Closed) | State::Open => self.write_next(cx, room),
+            State::Over(_) => None,
+        }
+    }
+
+    fn write_next(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Option<Packet> {
+        let now = cx.now;
+        if std::mem::take(&mut self.owes.first_ack) {
+            return self.write_ack(now, true, room);
+        }
+        if self.state == State::Open {
+            if let Some(Next::Data(piece)) = self.outgoing.next(cx) {
+                return self.write_data(piece, now, room);
+            }
+            if std::mem::take(&mut self.owes.probe) {
+                let sequence = self.number_of(self.outgoing.acked).wrapping_sub(1);
+                let probe = Segment { sequence, ..self.acknowledging(now) };
+                return self.write(&probe, None, room);
+            }
+            self.outgoing.plan_probe(now);
+            let (is_sent, is_acked) = self.outgoing.is_all();
+            if is_sent && self.fin == Fin::Wanted || is_acked && std::mem::take(&mut self.owes.fin) {
+                return self.write_fin(now, room);
+            }
+        }
+        std::mem::take(&mut self.owes.ack).then(|| self.write_ack(now, false, room))?
+    }
+
+    /// Returns a segment without data, whose options are the times.
+    fn bare(&self, now: Instant) -> Segment<'static> {
+        let Setup { local, remote, first_number, .. } = self.setup;
+        let millis = (now.as_nanos() / 1_000_000) as u32;
+        let times = self.agreed.time.map(|echo| (first_number.wrapping_add(millis), echo));
+        let window = self.incoming.window >> self.agreed.scales.1;
+        Segment {
+            source: local,
+            destination: remote,
+            dscp: Dscp::DEFAULT,
+            ecn: Ecn::NotCapable,
+            sequence: self
+                .number_of(self.outgoing.sent)
+                .wrapping_add(u32::from(matches!(self.fin, Fin::Sent | Fin::Acknowledged))),
+            acknowledged: self.expected(),
+            flags: Flags::NONE,
+            window: window.min(u64::from(u16::MAX)) as u16,
+            options: Options { times, ..Options::default() },
+            data: &[],
+        }
+    }
+
+    /// Returns a segment that acknowledges what has come: what waits to be acknowledged waits no more.
+    fn acknowledging(&mut self, now: Instant) -> Segment<'static> {
+        self.owes.ack = false;
+        let ece = self.incoming.acknowledge();
+        let signals = match self.agreed.signalling {
+            Signalling::None => Flags::NONE,
+            Signalling::Classic => Flags::ECE.when(ece),
+            Signalling::Accurate => Flags::of_ace(FIRST_ACE + self.incoming.marked),
+        };
+        self.last_acknowledged = self.expected();
+        let bare = self.bare(now);
+        Segment { flags: Flags::ACK | signals, ..bare }
+    }
+
+    /// Writes the SYN, or the answer to one.
+    fn write_syn(&mut self, now: Instant, room: &mut [u8]) -> Option<Packet> {
+        let Setup { ref params, ecn, first_number, .. } = self.setup;
+        let millis = (now.as_nanos() / 1_000_000) as u32;
+        let is_answer = !self.is_active;
+        let times = self.setup.has_times() && (!is_answer || self.agreed.time.is_some());
+        let offers = |theirs: bool| !is_answer || theirs;
+        let options = Options {
+            most: Some(params.packet.get() as u16 - self.setup.headers()),
+            scale: offers(self.agreed.scales != (0, 0)).then(|| self.setup.scale()),
+            selective: params.sack && offers(self.agreed.selective),
+            times: times.then(|| (first_number.wrapping_add(millis), self.agreed.time.unwrap_or(0))),
+            ranges: Ranges::default(),
+        };
+        let signals = match (is_answer, ecn, self.agreed.signalling) {
+            (false, TcpEcn::Off, _) | (true, _, Signalling::None) => Flags::NONE,
+            (false, TcpEcn::Classic, _) => Flags::ECE | Flags::CWR,
+            (false, TcpEcn::Accurate | TcpEcn::L4s, _) => Flags::AE | Flags::ECE | Flags::CWR,
+            (true, _, Signalling::Classic) => Flags::ECE,
+            (true, _, Signalling::Accurate) => Flags::of_ace(handshake_ace(self.agreed.came)),
+        };
+        let flags = Flags::SYN | Flags::ACK.when(is_answer) | signals;
+        let window = self.incoming.window.min(u64::from(u16::MAX)) as u16;
+        let bare = self.bare(now);
+        let acknowledged = if is_answer { bare.acknowledged } else { 0 };
+        self.write(
+            &Segment { sequence: first_number, acknowledged, flags, window, options, ..bare },
+            None,
+            room,
+        )
+    }
+
+    fn write_data(&mut self, piece: Piece, now: Instant, room: &mut [u8]) -> Option<Packet> {
+        let is_capable = self.agreed.signalling != Signalling::None;
+        let ecn = if is_capable { piece.ecn } else { Ecn::NotCapable };
+        let reduced = piece.reduced && self.agreed.signalling == Signalling::Classic;
+        let is_last = self.outgoing.volume == Some(piece.end);
+        let ack = self.acknowledging(now);
+        let flags = ack.flags | Flags::CWR.when(reduced) | Flags::PSH.when(is_last);
+        let segment = Segment { sequence: self.number_of(piece.from), flags, ecn, ..ack };
+        self.write(&segment, Some(piece), room)
+    }
+
+    fn write_fin(&mut self, now: Instant, room: &mut [u8]) -> Option<Packet> {
+        if self.fin == Fin::Wanted {
+            self.fin = Fin::Sent;
+            let trips = self.smoothed_rtt().map_or(0.0, |rtt| 2e9 * rtt);
+            let span = Duration::from_nanos(trips as u64).max(LEAST_TIMEOUT);
+            self.again = Again::after(span, now);
+        }
+        let ack = self.acknowledging(now);
+        let sequence = self.number_of(self.outgoing.sent);
+        self.write(&Segment { sequence, flags: ack.flags | Flags::FIN, ..ack }, None, room)
+    }
+
+    fn write_ack(&mut self, now: Instant, is_first: bool, room: &mut [u8]) -> Option<Packet> {
+        let mut ack = self.acknowledging(now);
+        if is_first && self.agreed.signalling == Signalling::Accurate {
+            ack.flags = Flags::ACK | Flags::of_ace(handshake_ace(self.agreed.came));
+        }
+        if self.agreed.selective {
+            for (from, end) in self.incoming.ranges() {
+                ack.options.ranges.push((self.their_number_of(from), self.their_number_of(end)));
+            }
+        }
+        self.write(&ack, None, room)
+    }
+
+    fn write(&mut self, segment: &Segment<'_>, piece: Option<Piece>, room: &mut [u8]) -> Option<Packet> {
+        self.packets = self.packets.wrapping_add(1);
+        let (from, length) = piece.map_or((0, 0), |piece| (piece.from, (piece.end - piece.from) as usize));
+        let written = segment.write(self.packets, length, |data| pattern(from, data), room);
+        written.map(|length| Packet { length, segment: piece.map(|piece| piece.segment) })
+    }
+}
+
+/// Returns the ACE field that reports the ECN field of a SYN, or of its answer (RFC 9768, table 3).
+const fn handshake_ace(came: Ecn) -> u32 {
+    match came {
+        Ecn::NotCapable => 0b010,
+        Ecn::Capable1 => 0b011,
+        Ecn::Capable0 => 0b100,
+        Ecn::Congested => 0b110,
+    }
+}

@@ -1,0 +1,463 @@
+//! Two connections over a wire that loses, delays, repeats and damages packets.
+
+use std::collections::BTreeMap;
+
+use perhop_core::{Context, Duration, Ecn, Instant, Rng};
+use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
+use proptest::prelude::*;
+
+use super::*;
+
+fn params(table: &str) -> TcpParams {
+    serde_json::from_str(table).unwrap()
+}
+
+fn setups(table: &str, ecn: TcpEcn, six: bool, volume: Option<u64>) -> [Setup; 2] {
+    let ends =
+        if six { ["[fd55::3]:20000", "[fd55::4]:5001"] } else { ["10.55.0.3:20000", "10.55.0.4:5001"] };
+    let [local, remote] = ends.map(|end| end.parse().unwrap());
+    let params = params(table);
+    let setup =
+        Setup { local, remote, params, ecn, volume, reserved: None, first_number: 0xffff_f000, seed: 1 };
+    let other =
+        Setup { local: remote, remote: local, volume: Some(0), first_number: 0x7fff_fff0, ..setup.clone() };
+    [setup, other]
+}
+
+/// What a wire does to packets, each one in so many.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ills {
+    lost: u64,
+    late: u64,
+    twice: u64,
+    damaged: u64,
+    marked: u64,
+    /// Longer packets are reported, and lost.
+    mtu: Option<u16>,
+}
+
+struct Wire {
+    ends: [Option<Connection>; 2],
+    listener: Setup,
+    ills: Ills,
+    rng: Rng,
+    now: Instant,
+    /// Packets in transit, with the end that they are for.
+    transit: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    sent: u64,
+    received: Vec<u8>,
+    /// Every segment that was put on the wire: whose, and what.
+    seen: Vec<(usize, Vec<u8>)>,
+}
+
+impl Wire {
+    fn new([client, server]: [Setup; 2], ills: Ills, seed: u64) -> Self {
+        let mut wire = Self {
+            ends: [Some(Connection::open(client, Instant::ZERO)), None],
+            listener: server,
+            ills,
+            rng: Rng::stream(seed, "wire"),
+            now: Instant::ZERO,
+            transit: BTreeMap::new(),
+            sent: 0,
+            received: Vec::new(),
+            seen: Vec::new(),
+        };
+        wire.transmit(0);
+        wire
+    }
+
+    fn happens(&mut self, one_in: u64) -> bool {
+        one_in > 0 && self.rng.up_to(one_in - 1) == 0
+    }
+
+    fn transmit(&mut self, end: usize) {
+        let mut room = [0; 2000];
+        let mut rng = Rng::stream(1, "tcp");
+        loop {
+            let now = self.now;
+            let Some(connection) = &mut self.ends[end] else { return };
+            let Some(packet) = connection.transmit(&mut Context { now, rng: &mut rng }, &mut room) else {
+                return;
+            };
+            let bytes = room[..packet.length].to_vec();
+            self.seen.push((end, bytes.clone()));
+            self.put(1 - end, bytes);
+        }
+    }
+
+    fn put(&mut self, to: usize, mut bytes: Vec<u8>) {
+        let Ills { lost, late, twice, damaged, marked, mtu } = self.ills;
+        if mtu.is_some_and(|mtu| bytes.len() > usize::from(mtu)) {
+            let segment = Segment::parse(&bytes).unwrap();
+            let Segment { source, destination, sequence, .. } = segment;
+            let report = TooBig { source, destination, sequence, mtu: mtu.unwrap() };
+            self.ends[1 - to].as_mut().unwrap().on_too_big(&report);
+            return;
+        }
+        if self.happens(lost) {
+            return;
+        }
+        if self.happens(damaged) {
+            let place = self.rng.up_to(bytes.len() as u64 - 1) as usize;
+            bytes[place] ^= 1 << self.rng.up_to(7);
+        }
+        if self.happens(marked) && Segment::parse(&bytes).is_ok_and(|it| it.ecn != Ecn::NotCapable) {
+            bytes = congested(&bytes);
+        }
+        let copies = 1 + u32::from(self.happens(twice));
+        for _ in 0..copies {
+            let delay = Duration::from_millis(if self.happens(late) { 30 } else { 10 });
+            self.sent += 1;
+            self.transit.insert((self.now + delay, self.sent), (to, bytes.clone()));
+        }
+    }
+
+    /// Runs until nothing is left to do, or until that time.
+    fn run(&mut self, until: Duration) {
+        let until = Instant::ZERO + until;
+        loop {
+            let arrives = self.transit.first_key_value().map_or(Instant::NEVER, |((at, _), _)| *at);
+            let wakes: Vec<Instant> =
+                self.ends.iter().map(|end| end.as_ref().map_or(Instant::NEVER, Connection::wake)).collect();
+            let next = wakes.iter().copied().fold(arrives, Instant::min);
+            if next == Instant::NEVER || next > until {
+                return;
+            }
+            self.now = next;
+            if arrives == next {
+                let (_, (to, bytes)) = self.transit.pop_first().unwrap();
+                self.arrive(to, &bytes);
+                self.transmit(to);
+            } else {
+                let end = usize::from(wakes[0] != next);
+                self.ends[end].as_mut().unwrap().on_wake(next);
+                self.transmit(end);
+            }
+        }
+    }
+
+    fn arrive(&mut self, to: usize, bytes: &[u8]) {
+        let Ok(segment) = Segment::parse(bytes) else { return };
+        let now = self.now;
+        let Some(end) = &mut self.ends[to] else {
+            self.ends[to] = Connection::accept(self.listener.clone(), &segment, now);
+            return;
+        };
+        let received = &mut self.received;
+        end.on_segment(&segment, now, &mut |data| {
+            if to == 1 {
+                received.extend_from_slice(data);
+            }
+        });
+        // Each closes when the other has.
+        if end.is_received() {
+            end.close();
+        }
+    }
+
+    fn end(&self, number: usize) -> &Connection {
+        self.ends[number].as_ref().unwrap()
+    }
+
+    /// Checks that all data arrived, and that both ends know it.
+    fn check(&self, volume: u64) {
+        let mut expected = vec![0; volume as usize];
+        pattern(0, &mut expected);
+        assert_eq!(self.received.len(), expected.len());
+        assert!(self.received == expected, "other bytes arrived");
+        assert_eq!(self.end(0).bytes().0, volume);
+    }
+}
+
+/// Returns a packet with the mark of congestion.
+fn congested(bytes: &[u8]) -> Vec<u8> {
+    let segment = Segment::parse(bytes).unwrap();
+    let marked = Segment { ecn: Ecn::Congested, ..segment };
+    let mut room = vec![0; bytes.len()];
+    marked.write(1, segment.data.len(), |data| data.copy_from_slice(segment.data), &mut room).unwrap();
+    room
+}
+
+const LINUX: &str = r#"{"tcp": "linux", "packet": "1500B"}"#;
+const NEWRENO: &str = r#"{"tcp": "newreno", "packet": "1000B", "window": "50p", "delayed-ack": "100ms"}"#;
+
+#[test]
+fn a_connection_opens_carries_its_data_and_closes() {
+    for (table, six, volume) in
+        [(LINUX, false, 100_000), (NEWRENO, true, 12_345), (LINUX, true, 0), (NEWRENO, false, 1)]
+    {
+        let mut wire = Wire::new(setups(table, TcpEcn::Off, six, Some(volume)), Ills::default(), 1);
+        wire.ends[0].as_mut().unwrap().close();
+        wire.run(Duration::from_secs(20));
+        wire.check(volume);
+        assert_eq!([0, 1].map(|end| wire.end(end).ended()), [Some(Ended::Closed); 2], "{table}");
+        assert_eq!(wire.end(0).statistics(wire.now).retransmitted, 0);
+        let options = |place: usize| Segment::parse(&wire.seen[place].1).unwrap().options;
+        assert_eq!([options(0).selective, options(1).selective], [table == LINUX; 2]);
+        assert_eq!(options(0).times.is_some(), table == LINUX);
+        let headers = if six { 60 } else { 40 };
+        assert_eq!(options(0).most, Some(if table == LINUX { 1500 } else { 1000 } - headers));
+    }
+}
+
+#[test]
+fn marks_reach_the_sender_by_every_kind_of_feedback() {
+    for (ecn, table) in [(TcpEcn::Classic, LINUX), (TcpEcn::Accurate, LINUX), (TcpEcn::Classic, NEWRENO)] {
+        let ills = Ills { marked: 50, ..Ills::default() };
+        let mut wire = Wire::new(setups(table, ecn, false, Some(1_000_000)), ills, 1);
+        wire.ends[0].as_mut().unwrap().close();
+        wire.run(Duration::from_secs(60));
+        wire.check(1_000_000);
+        let statistics = wire.end(0).statistics(wire.now);
+        assert_eq!(statistics.retransmitted, 0);
+        assert!(statistics.ecn_reductions > 2, "{ecn:?}: {}", statistics.ecn_reductions);
+    }
+}
+
+#[test]
+fn without_agreement_no_packet_is_capable() {
+    let [client, server] = setups(LINUX, TcpEcn::Accurate, false, Some(50_000));
+    let server = Setup { ecn: TcpEcn::Off, ..server };
+    let mut wire = Wire::new([client, server], Ills::default(), 1);
+    wire.ends[0].as_mut().unwrap().close();
+    wire.run(Duration::from_secs(5));
+    wire.check(50_000);
+    assert!(wire.seen.iter().all(|(_, bytes)| Segment::parse(bytes).unwrap().ecn == Ecn::NotCapable));
+}
+
+#[test]
+fn a_smaller_path_is_found_by_reports() {
+    for six in [false, true] {
+        let ills = Ills { mtu: Some(1280), ..Ills::default() };
+        let mut wire = Wire::new(setups(LINUX, TcpEcn::Off, six, Some(300_000)), ills, 1);
+        wire.ends[0].as_mut().unwrap().close();
+        wire.run(Duration::from_secs(30));
+        wire.check(300_000);
+        let last = wire.seen.iter().rev().map(|(_, bytes)| bytes.len()).find(|length| *length > 1000);
+        assert!(last.unwrap() <= 1280);
+    }
+}
+
+#[test]
+fn a_closed_window_is_probed_until_it_opens() {
+    let [client, server] = setups(LINUX, TcpEcn::Off, false, Some(40_000));
+    let mut connection = Connection::open(client, Instant::ZERO);
+    let (mut room, mut rng) = ([0; 2000], Rng::stream(1, "tcp"));
+    let mut transmit = |connection: &mut Connection, now| {
+        let packet = connection.transmit(&mut Context { now, rng: &mut rng }, &mut room)?;
+        let segment = Segment::parse(&room[..packet.length]).unwrap();
+        Some((segment.sequence, segment.data.len()))
+    };
+    let mut now = Instant::ZERO;
+    let (first, _) = transmit(&mut connection, now).unwrap();
+    let answer = |sequence: u32, acknowledged: u32, window: u16, flags: Flags| Segment {
+        source: server.local,
+        destination: server.remote,
+        dscp: perhop_core::Dscp::DEFAULT,
+        ecn: Ecn::NotCapable,
+        sequence,
+        acknowledged,
+        flags,
+        window,
+        options: Options { most: Some(1460), ..Options::default() },
+        data: &[],
+    };
+    now += Duration::from_millis(10);
+    let open = answer(9, first.wrapping_add(1), 0, Flags::SYN | Flags::ACK);
+    connection.on_segment(&open, now, &mut |_| {});
+    assert_eq!(transmit(&mut connection, now), Some((first.wrapping_add(1), 0)), "the handshake's last ACK");
+    assert_eq!(transmit(&mut connection, now), None, "the window is closed");
+    let mut spans = Vec::new();
+    for _ in 0..4 {
+        let at = connection.wake();
+        spans.push(at.since(now).as_nanos() / 1_000_000);
+        now = at;
+        connection.on_wake(now);
+        assert_eq!(transmit(&mut connection, now), Some((first, 0)), "a probe");
+        assert_eq!(transmit(&mut connection, now), None);
+    }
+    assert_eq!(spans, [200, 400, 800, 1600]);
+    // Room for a part of a segment: the part leaves with the next probe.
+    connection.on_segment(&answer(10, first.wrapping_add(1), 500, Flags::ACK), now, &mut |_| {});
+    assert_eq!(transmit(&mut connection, now), None);
+    now = connection.wake();
+    connection.on_wake(now);
+    assert_eq!(transmit(&mut connection, now), Some((first.wrapping_add(1), 500)));
+    connection.on_segment(&answer(10, first.wrapping_add(501), 60_000, Flags::ACK), now, &mut |_| {});
+    assert_eq!(transmit(&mut connection, now), Some((first.wrapping_add(501), 1448 - 500)));
+}
+
+/// Makes a connection over which 20 kB have gone, and returns it with a segment that its server could send.
+fn established() -> (Wire, Vec<u8>) {
+    let [client, server] = setups(LINUX, TcpEcn::Off, false, None);
+    let mut wire = Wire::new([client, server], Ills::default(), 1);
+    wire.run(Duration::from_millis(60));
+    let last = wire.seen.iter().rev().find(|(end, _)| *end == 1).unwrap().1.clone();
+    (wire, last)
+}
+
+#[test]
+fn a_stranger_who_guesses_no_number_changes_nothing() {
+    // RFC 5961: a RST or a SYN within the window, data that acknowledge what was not sent.
+    let (wire, last) = established();
+    let genuine = Segment::parse(&last).unwrap();
+    let next = genuine.sequence;
+    let ahead = |bytes: u32| next.wrapping_add(bytes);
+    let forged = [
+        Segment { flags: Flags::RST, sequence: ahead(1), ..genuine },
+        Segment { flags: Flags::RST, sequence: ahead(0xffff_0000), ..genuine },
+        Segment { flags: Flags::RST | Flags::ACK, sequence: ahead(60_000), ..genuine },
+        Segment { flags: Flags::SYN, sequence: ahead(0), ..genuine },
+        Segment { flags: Flags::SYN | Flags::ACK, sequence: ahead(10), ..genuine },
+        Segment { data: b"injected", acknowledged: genuine.acknowledged.wrapping_add(1 << 24), ..genuine },
+        Segment { data: b"injected", acknowledged: genuine.acknowledged.wrapping_sub(1 << 30), ..genuine },
+        Segment { data: b"injected", sequence: ahead(1 << 30), ..genuine },
+        Segment { data: b"injected", options: Options::default(), ..genuine },
+    ];
+    for segment in forged {
+        let mut client = wire.end(0).clone();
+        let before = (client.bytes(), client.window());
+        client.on_segment(&segment, wire.now, &mut |_| panic!("data were taken: {segment:?}"));
+        assert_eq!(
+            (client.bytes(), client.window(), client.ended()),
+            (before.0, before.1, None),
+            "{segment:?}"
+        );
+    }
+    // The number that is expected does reset it.
+    let mut client = wire.end(0).clone();
+    client.on_segment(&Segment { flags: Flags::RST, ..genuine }, wire.now, &mut |_| {});
+    assert_eq!(client.ended(), Some(Ended::Reset));
+}
+
+#[test]
+fn challenges_are_few() {
+    let (mut wire, last) = established();
+    let genuine = Segment::parse(&last).unwrap();
+    let forged = Segment { flags: Flags::SYN, ..genuine };
+    let (mut room, mut rng) = ([0; 2000], Rng::stream(1, "tcp"));
+    let now = wire.now;
+    let client = wire.ends[0].as_mut().unwrap();
+    let mut answers = 0;
+    for _ in 0..1000 {
+        client.on_segment(&forged, now, &mut |_| {});
+        while let Some(packet) = client.transmit(&mut Context { now, rng: &mut rng }, &mut room) {
+            answers += u32::from(packet.segment.is_none());
+        }
+    }
+    assert_eq!(answers, 10);
+}
+
+#[test]
+fn a_keep_alive_probe_is_answered() {
+    let (mut wire, last) = established();
+    let genuine = Segment::parse(&last).unwrap();
+    let probe = Segment { sequence: genuine.sequence.wrapping_sub(1), ..genuine };
+    let mut room = vec![0; 2000];
+    let length = probe.write(1, 0, |_| {}, &mut room).unwrap();
+    let before = wire.seen.len();
+    wire.arrive(0, &room[..length]);
+    wire.transmit(0);
+    let answers: Vec<_> = wire.seen[before..]
+        .iter()
+        .filter(|(_, bytes)| Segment::parse(bytes).unwrap().data.is_empty())
+        .collect();
+    assert_eq!(answers.len(), 1);
+}
+
+#[test]
+fn a_refused_connection_says_so() {
+    let [client, server] = setups(NEWRENO, TcpEcn::Off, false, Some(1000));
+    let mut wire = Wire::new([client, server], Ills::default(), 1);
+    let syn = wire.seen[0].1.clone();
+    let syn = Segment::parse(&syn).unwrap();
+    let refusal = Segment {
+        source: syn.destination,
+        destination: syn.source,
+        sequence: 0,
+        acknowledged: syn.sequence.wrapping_add(1),
+        flags: Flags::RST | Flags::ACK,
+        options: Options::default(),
+        ..syn
+    };
+    let client = wire.ends[0].as_mut().unwrap();
+    client.on_segment(&Segment { acknowledged: syn.sequence, ..refusal }, wire.now, &mut |_| {});
+    assert_eq!(client.ended(), None, "it acknowledges something else");
+    client.on_segment(&refusal, wire.now, &mut |_| {});
+    assert_eq!(client.ended().and_then(Ended::fault), Some("Connection refused"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn all_data_arrive_whatever_the_wire_does(
+        (lost, late, twice, damaged) in (0_u64..40, 0_u64..20, 0_u64..20, 0_u64..40),
+        (volume, seed) in (0_u64..200_000, any::<u64>()),
+        (six, small, which, ecn) in (any::<bool>(), any::<bool>(), 0_usize..4, 0_usize..3),
+    ) {
+        let at_least = |one_in: u64, least: u64| if one_in == 0 { 0 } else { one_in.max(least) };
+        let ills = Ills {
+            lost: at_least(lost, 8),
+            late: at_least(late, 3),
+            twice: at_least(twice, 2),
+            damaged: at_least(damaged, 8),
+            marked: 30,
+            mtu: small.then_some(1280),
+        };
+        let table = [
+            LINUX,
+            NEWRENO,
+            r#"{"tcp": "two-windows", "packet": "1500B", "window": "30p", "handshake": true}"#,
+            r#"{"tcp": "newreno", "sack": true, "packet": "600B", "congestion": "bbr", "loss-detection": "rack"}"#,
+        ][which];
+        let ecn = [TcpEcn::Off, TcpEcn::Classic, if table == LINUX { TcpEcn::Accurate } else { TcpEcn::Off }][ecn];
+        let mut wire = Wire::new(setups(table, ecn, six, Some(volume)), ills, seed);
+        wire.ends[0].as_mut().unwrap().close();
+        wire.run(Duration::from_secs(100_000));
+        wire.check(volume);
+        prop_assert_eq!(wire.end(1).is_received(), true);
+        // Whatever is put on the wire can be read, and lies within the window.
+        for (_, bytes) in &wire.seen {
+            prop_assert!(Segment::parse(bytes).is_ok());
+        }
+    }
+
+    #[test]
+    fn no_segment_breaks_a_connection(
+        forged in proptest::collection::vec((any::<u32>(), any::<u32>(), any::<u16>(), 0_usize..1400, any::<Option<(u32, u32)>>(), any::<u8>(), any::<bool>()), 0..40),
+        late in any::<bool>(),
+    ) {
+        let (mut wire, last) = established();
+        let genuine = Segment::parse(&last).unwrap();
+        let data = [0; 1400];
+        for (sequence, acknowledged, window, length, times, bits, is_near) in forged {
+            let near = |number: u32, from: u32| if is_near { from.wrapping_add(number % 4000).wrapping_sub(2000) } else { number };
+            let mut options = Options { times: times.or(genuine.options.times), ..Options::default() };
+            options.ranges.push((near(acknowledged, genuine.acknowledged), near(sequence, genuine.acknowledged)));
+            let flags = [Flags::FIN, Flags::SYN, Flags::RST, Flags::PSH, Flags::ACK, Flags::ECE, Flags::CWR, Flags::AE]
+                .into_iter().enumerate().fold(Flags::NONE, |all, (bit, flag)| all | flag.when(bits >> bit & 1 == 1));
+            let segment = Segment {
+                sequence: near(sequence, genuine.sequence),
+                acknowledged: near(acknowledged, genuine.acknowledged),
+                window, flags, options, data: &data[..length], ..genuine
+            };
+            let now = wire.now;
+            for end in wire.ends.iter_mut().flatten() {
+                end.on_segment(&segment, now, &mut |_| {});
+            }
+            wire.now += Duration::from_millis(1);
+            wire.transmit(0);
+            wire.transmit(1);
+            if late {
+                let next = wire.ends.iter().flatten().map(Connection::wake).fold(Instant::NEVER, Instant::min);
+                if next != Instant::NEVER {
+                    wire.now = wire.now.max(next);
+                    let now = wire.now;
+                    wire.ends.iter_mut().flatten().for_each(|end| end.on_wake(now));
+                }
+            }
+        }
+    }
+}
