@@ -182,7 +182,7 @@ router: cargo ## Build perhop-router, for real packets on Linux (target/release/
 
 # All targets in turn, each for so many seconds (FUZZ_SECONDS=1800 for half an hour).
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= parse plane reload run_loop scenario engines router_config request capture replay
+FUZZ_TARGETS ?= parse frame plane reload run_loop scenario engines router_config request capture replay
 FUZZ_PYTHON_TARGETS ?= sweep tune plan configuration export scenario_file runs measures record endpoint
 
 .PHONY: fuzz
@@ -191,6 +191,13 @@ fuzz: cargo $(ENGINE) $(DEV) ## Feed every input whatever bytes there are (a min
 	@for target in $(FUZZ_PYTHON_TARGETS); do \
 		$(BIN)/python -m tools.fuzz_python $$target -max_total_time=$(FUZZ_SECONDS) -max_len=4096 || exit; \
 	done
+
+# With debug assertions, and one story after the other (SOAK_SECONDS=60 for a minute each).
+SOAK_SECONDS ?= 600
+
+.PHONY: soak
+soak: cargo ## Keep perhop-router in service under attack, reloads, kills, jumps of the clock and a full disk (an hour, as root)
+	PERHOP_SOAK=$(SOAK_SECONDS) cargo test --locked --package perhop-router --test soak -- --nocapture --test-threads 1
 
 # Their tools stand in an environment of their own, which nothing that is built or tested sees.
 AUDIT := target/audit

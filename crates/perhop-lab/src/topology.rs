@@ -3,8 +3,8 @@
 use perhop_core::meter::MeterParams;
 use perhop_core::{Bitrate, Color, Direction, Dscp, Duration, FlowId, Instant, ServiceLevel};
 use perhop_live::{
-    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Selector, StreamFlow, StreamSpec,
-    WireSpec,
+    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Remark, Selector, StreamFlow,
+    StreamSpec, WireSpec,
 };
 use perhop_sim::{AccessSpec, FlowSpec, Marking, Network, TransportSpec};
 
@@ -143,6 +143,7 @@ impl Builder<'_> {
             device: sender,
             selector: data,
             coloring: Coloring::Fixed(spec.color, spec.dscp),
+            remark: Remark::default(),
             service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
             label,
             route: forward,
@@ -154,6 +155,7 @@ impl Builder<'_> {
             device: receiver,
             selector: back,
             coloring: back_coloring,
+            remark: Remark::default(),
             service: ServiceLevel::NONE,
             label,
             route: backward,

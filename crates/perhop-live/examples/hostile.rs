@@ -25,14 +25,13 @@ use std::thread;
 use nix::sched::{CloneFlags, unshare};
 use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Instant, Rng, ServiceLevel};
 use perhop_live::device::{Device, Ethernet};
+use perhop_live::encapsulation::TYPE;
 use perhop_live::{
-    Clock, Coloring, HEAD, Head, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Report, Runner, Selector,
-    StreamSpec, Watcher,
+    Clock, Coloring, HEAD, Head, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Remark, Report, Runner,
+    Selector, StreamSpec, Watcher,
 };
 use script::Choices;
 
-/// The place of a frame's type in what is kept with a packet.
-const TYPE: usize = HEAD - 2;
 /// The least interval between two progress lines.
 const PROGRESS: Duration = Duration::from_secs(60);
 
@@ -92,7 +91,7 @@ fn generate(ends: &[Ethernet; 2], sent: &[AtomicU64; 2], stopped: &AtomicBool, s
         let kind: [u8; 2] =
             if packet.first().is_some_and(|first| first >> 4 == 6) { [0x86, 0xdd] } else { [0x08, 0x00] };
         let mut out: Head = [0; HEAD];
-        out[TYPE..].copy_from_slice(&kind);
+        out[TYPE].copy_from_slice(&kind);
         let side = (rng.next_u64() & 1) as usize;
         if ends[side].send(&out, &packet).is_ok() {
             sent[side].fetch_add(1, Ordering::Relaxed);
@@ -125,6 +124,7 @@ fn spec() -> PlaneSpec {
         device,
         selector: Selector::default(),
         coloring: Coloring::Fixed(Color::Yellow, Dscp::DEFAULT),
+        remark: Remark::default(),
         service: ServiceLevel::NONE,
         label: 0,
         route: vec![Hop::Meter(device), Hop::Link(2 * device), Hop::Link(2 * device + 1)],

@@ -1,10 +1,12 @@
 //! Room for the packets inside the data plane, all of it taken once.
 
-/// What the device that a packet came from has kept with it until it leaves, such as its Ethernet header.
+/// What the device that a packet came from has kept with it until it leaves, such as its Ethernet header. The
+/// classifier reads bytes 22 to 60 ([`encapsulation`](crate::encapsulation)), which are 0 for a device without
+/// a link layer; the others are the device's own.
 pub type Head = [u8; HEAD];
 
 /// Bytes in a [`Head`].
-pub const HEAD: usize = 28;
+pub const HEAD: usize = 64;
 
 /// Room for a fixed number of packets, each of at most a fixed size.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use perhop_core::{Codepoints, Dscp, FlowId};
 
+use crate::encapsulation::{Encapsulation, Enclosure};
 use crate::wire::{Fields, FiveTuple};
 
 /// Packets that agree with every field given.
@@ -22,6 +23,8 @@ pub struct Selector {
     pub destination_ports: Option<RangeInclusive<u16>>,
     /// The codepoints with which the packets come.
     pub dscp: Option<Codepoints>,
+    /// The headers before the IP packet.
+    pub enclosure: Enclosure,
 }
 
 /// A network: an address and how many of its leading bits count.
@@ -56,16 +59,18 @@ impl Prefix {
 
 impl Selector {
     /// Returns whether it selects a packet.
-    pub fn selects(&self, tuple: &FiveTuple, dscp: Dscp) -> bool {
+    pub fn selects(&self, fields: &Fields) -> bool {
+        let Fields { tuple, dscp, encapsulation, .. } = fields;
         let within = |ports: &Option<RangeInclusive<u16>>, port| {
             ports.as_ref().is_none_or(|ports| ports.contains(&port))
         };
         self.protocol.is_none_or(|protocol| protocol == tuple.protocol)
-            && self.dscp.is_none_or(|wanted| wanted.contains(dscp))
+            && self.dscp.is_none_or(|wanted| wanted.contains(*dscp))
             && within(&self.source_ports, tuple.source_port)
             && within(&self.destination_ports, tuple.destination_port)
             && self.source.is_none_or(|network| network.contains(tuple.source))
             && self.destination.is_none_or(|network| network.contains(tuple.destination))
+            && self.enclosure.encloses(encapsulation)
     }
 }
 
@@ -86,8 +91,8 @@ pub struct Classifier {
     recent: Box<[Option<Remembered>]>,
 }
 
-/// Packets of one sender and codepoint, and their stream, if any rule takes them.
-type Remembered = (FiveTuple, Dscp, Option<u32>);
+/// Packets of one sender, codepoint and encapsulation, and their stream, if any rule takes them.
+type Remembered = (FiveTuple, Dscp, Encapsulation, Option<u32>);
 
 impl Classifier {
     /// Makes a classifier that asks these rules in order; each names a stream.
@@ -111,7 +116,7 @@ impl Classifier {
 
     /// Returns the first rule that takes a packet.
     fn first(&self, fields: &Fields) -> Option<u32> {
-        let selects = |place: &usize| self.rules[*place].0.selects(&fields.tuple, fields.dscp);
+        let selects = |place: &usize| self.rules[*place].0.selects(fields);
         let with_port = |index: &[(u16, usize)], port| {
             let from = index.partition_point(|&(other, _)| other < port);
             let places =
@@ -129,15 +134,26 @@ impl Classifier {
     /// Returns the stream of a packet, if any rule takes it.
     #[inline]
     pub fn stream_of(&mut self, fields: &Fields) -> Option<u32> {
-        let place = place_of(&fields.tuple, fields.dscp);
-        if let Some((tuple, dscp, stream)) = &self.recent[place]
-            && (tuple, dscp) == (&fields.tuple, &fields.dscp)
+        let Fields { tuple, dscp, encapsulation, .. } = *fields;
+        let place = place_of(&tuple, dscp);
+        if let Some((known, codepoint, around, stream)) = &self.recent[place]
+            && (known, codepoint, around) == (&tuple, &dscp, &encapsulation)
         {
             return *stream;
         }
         let stream = self.first(fields);
-        self.recent[place] = Some((fields.tuple, fields.dscp, stream));
+        self.recent[place] = Some((tuple, dscp, encapsulation, stream));
         stream
+    }
+}
+
+impl Fields {
+    /// Returns the flow that blocks see the packet as: its five-tuple in its VLAN, path or session, whose
+    /// addresses may be another's, too.
+    pub fn flow(&self) -> FlowId {
+        let network = self.encapsulation.network();
+        let folded = network.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        FlowId(self.tuple.flow().0 ^ folded as u32)
     }
 }
 
@@ -184,7 +200,9 @@ mod tests {
             source_port: port,
             destination_port: 80,
         };
-        Fields { length: 40, dscp: Dscp::new(dscp).unwrap(), ecn: Ecn::NotCapable, tuple, tcp: None }
+        let (dscp, encapsulation) = (Dscp::new(dscp).unwrap(), Encapsulation::default());
+        let (fragment, hidden, tcp) = (None, false, None);
+        Fields { length: 40, dscp, ecn: Ecn::NotCapable, tuple, tcp, fragment, hidden, encapsulation }
     }
 
     #[test]
@@ -240,7 +258,7 @@ mod tests {
             };
             let rules: Vec<(Selector, u32)> = rules.iter().map(rule).zip(0..).collect();
             let fields = fields(last, port, dscp);
-            let one_by_one = rules.iter().find(|(rule, _)| rule.selects(&fields.tuple, fields.dscp));
+            let one_by_one = rules.iter().find(|(rule, _)| rule.selects(&fields));
             let expected = one_by_one.map(|&(_, stream)| stream);
             prop_assert_eq!(Classifier::new(rules).stream_of(&fields), expected);
         }

@@ -48,6 +48,28 @@ impl Loss {
     }
 }
 
+/// Why a packet is classified without its ports, or without its protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Portless {
+    /// It is a fragment whose first fragment is not known: lost, overtaken, or forgotten.
+    Fragment = 0,
+    /// It has more extension headers than are followed.
+    Hidden = 1,
+}
+
+impl Portless {
+    /// Every reason.
+    pub const ALL: [Self; 2] = [Self::Fragment, Self::Hidden];
+
+    /// Returns the name of the reason in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fragment => "fragment",
+            Self::Hidden => "extension-headers",
+        }
+    }
+}
+
 /// Packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
@@ -71,11 +93,13 @@ pub struct PlaneCounters {
     devices: Vec<(Amount, Amount)>,
     lost: [u64; REASONS],
     originated: u64,
+    portless: [u64; Portless::ALL.len()],
 }
 
 impl PlaneCounters {
     pub(crate) fn new(devices: usize) -> Self {
-        Self { devices: vec![<(Amount, Amount)>::default(); devices], lost: [0; REASONS], originated: 0 }
+        let devices = vec![<(Amount, Amount)>::default(); devices];
+        Self { devices, lost: [0; REASONS], originated: 0, portless: [0; Portless::ALL.len()] }
     }
 
     #[inline]
@@ -101,6 +125,15 @@ impl PlaneCounters {
     /// Returns how many packets the plane sent of its own: reports of markers.
     pub fn originated(&self) -> u64 {
         self.originated
+    }
+
+    pub(crate) fn portless(&mut self, why: Portless) {
+        self.portless[why as usize] += 1;
+    }
+
+    /// Returns how many packets were classified without ports or protocol for this reason.
+    pub fn without_ports(&self, why: Portless) -> u64 {
+        self.portless[why as usize]
     }
 
     /// Returns for each device the packets that came from it and those that left by it.

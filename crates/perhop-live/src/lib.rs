@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use perhop_core::{Color, Dscp, FlowId, Instant, ServiceLevel};
-//! use perhop_live::{Coloring, Head, Plane, PlaneSpec, Selector, Sink, StreamSpec};
+//! use perhop_live::{Coloring, Head, Plane, PlaneSpec, Remark, Selector, Sink, StreamSpec};
 //!
 //! struct Sent(usize);
 //!
@@ -17,8 +17,8 @@
 //!
 //! let (name, flow, selector) = ("all".into(), FlowId(0).into(), Selector::default());
 //! let (coloring, service) = (Coloring::Fixed(Color::Yellow, Dscp::DEFAULT), ServiceLevel::NONE);
-//! let (device, route, leaves, label) = (0, Vec::new(), 1, 0);
-//! let stream = StreamSpec { name, flow, device, selector, coloring, service, label, route, leaves };
+//! let (device, route, leaves, label, remark) = (0, Vec::new(), 1, 0, Remark::default());
+//! let stream = StreamSpec { name, flow, device, selector, coloring, remark, service, label, route, leaves };
 //! let spec = PlaneSpec { devices: 2, mtu: 1500, buffers: 8, streams: vec![stream], ..PlaneSpec::default() };
 //! let (mut plane, mut sent) = (Plane::new(spec, 1), Sent(0));
 //!
@@ -35,6 +35,8 @@ mod clock;
 mod counts;
 #[cfg(target_os = "linux")]
 pub mod device;
+pub mod encapsulation;
+mod fragments;
 mod lateness;
 mod plane;
 #[cfg(target_os = "linux")]
@@ -49,7 +51,7 @@ pub mod wire;
 pub use buffers::{HEAD, Head, Slot};
 pub use classifier::{Prefix, Selector};
 pub use clock::Clock;
-pub use counts::{Amount, Loss, PlaneCounters, StreamCounts};
+pub use counts::{Amount, Loss, PlaneCounters, Portless, StreamCounts};
 pub use lateness::Lateness;
 pub use plane::{Changed, ClassTotals, Fixed, LinkTotals, Lost, Plane, Sink, Unbalanced, color_of};
 #[cfg(target_os = "linux")]
@@ -57,7 +59,7 @@ pub use priority::set_fifo;
 #[cfg(target_os = "linux")]
 pub use runner::{Report, Runner, Watcher};
 pub use spec::{
-    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, ReportSpec, StreamFlow, StreamSpec,
-    WireSpec,
+    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Remark, ReportSpec, StreamFlow,
+    StreamSpec, WireSpec,
 };
 pub use windows::Windows;

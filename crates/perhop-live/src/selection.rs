@@ -1,6 +1,7 @@
 //! Which packets are meant, in the form of a configuration: the router's classes, the packets of a capture
 //! that are replayed.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 use serde_untagged::UntaggedEnumVisitor;
 
 use crate::classifier::{Prefix, Selector};
+use crate::encapsulation::Enclosure;
 
 /// Packets that agree with every key given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -29,6 +31,20 @@ pub struct Match {
     /// The IP precedence of the packets when they come, the three highest bits of the codepoint, or a list of
     /// precedences.
     pub precedence: Option<Precedences>,
+    /// The identifier of their VLAN tag, the innermost where there are several.
+    pub vlan: Option<Numbers<4094>>,
+    /// The priority code point of this tag.
+    pub pcp: Option<Numbers<7>>,
+    /// The identifier of their outermost VLAN tag, where there are several (QinQ).
+    pub outer_vlan: Option<Numbers<4094>>,
+    /// The priority code point of the outermost tag.
+    pub outer_pcp: Option<Numbers<7>>,
+    /// Their topmost MPLS label.
+    pub mpls_label: Option<Numbers<0xf_ffff>>,
+    /// The traffic class of this label.
+    pub mpls_tc: Option<Numbers<7>>,
+    /// Their PPPoE session.
+    pub pppoe_session: Option<Numbers<0xffff>>,
     /// Leaves out the packets that agree with every key of this table.
     pub not: Option<Except>,
 }
@@ -57,6 +73,18 @@ pub struct Protocol(u8);
 /// A port, or a range of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortRange(RangeInclusive<u16>);
+
+/// A number of at most `MOST`, or a range of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbers<const MOST: u32>(RangeInclusive<u32>);
+
+impl<const MOST: u32> Numbers<MOST> {
+    /// Returns the range in a type that holds `MOST`.
+    fn range<T: TryFrom<u32>>(&self) -> Option<RangeInclusive<T>> {
+        let number = |number: &u32| T::try_from(*number).ok();
+        number(self.0.start()).zip(number(self.0.end())).map(|(first, last)| first..=last)
+    }
+}
 
 /// Protocols that have names here.
 const PROTOCOLS: [(&str, u8); 8] = [
@@ -98,6 +126,12 @@ impl Match {
             ));
         }
         let without_ports = self.protocol.is_some_and(|protocol| !matches!(protocol.0, 6 | 17));
+        if self.mpls_label.is_some() && self.pppoe_session.is_some() {
+            return Err((
+                "pppoe-session",
+                "a frame has MPLS labels or a PPPoE session, never both; leave one out",
+            ));
+        }
         for (key, ports) in
             [("source-ports", &self.source_ports), ("destination-ports", &self.destination_ports)]
         {
@@ -106,6 +140,32 @@ impl Match {
             }
         }
         Ok(())
+    }
+
+    /// Returns the first key about what precedes IP packets in their frames.
+    pub fn first_of_frames(&self) -> Option<&'static str> {
+        let keys = [
+            ("vlan", self.vlan.is_some()),
+            ("pcp", self.pcp.is_some()),
+            ("outer-vlan", self.outer_vlan.is_some()),
+            ("outer-pcp", self.outer_pcp.is_some()),
+            ("mpls-label", self.mpls_label.is_some()),
+            ("mpls-tc", self.mpls_tc.is_some()),
+            ("pppoe-session", self.pppoe_session.is_some()),
+        ];
+        keys.into_iter().find(|(_, given)| *given).map(|(key, _)| key)
+    }
+
+    fn enclosure(&self) -> Enclosure {
+        Enclosure {
+            vlan: self.vlan.as_ref().and_then(Numbers::range),
+            priority: self.pcp.as_ref().and_then(Numbers::range),
+            outer_vlan: self.outer_vlan.as_ref().and_then(Numbers::range),
+            outer_priority: self.outer_pcp.as_ref().and_then(Numbers::range),
+            label: self.mpls_label.as_ref().and_then(Numbers::range),
+            traffic_class: self.mpls_tc.as_ref().and_then(Numbers::range),
+            session: self.pppoe_session.as_ref().and_then(Numbers::range),
+        }
     }
 
     /// Returns the selection as the data plane asks it.
@@ -122,6 +182,7 @@ impl Match {
             } else {
                 Some(self.codepoints().collect())
             },
+            enclosure: self.enclosure(),
         }
     }
 
@@ -204,9 +265,52 @@ impl<'de> Deserialize<'de> for PortRange {
     }
 }
 
+impl<'de, const MOST: u32> Deserialize<'de> for Numbers<MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wrong = |found: &dyn Display| {
+            de::Error::custom(format!(
+                "`{found}`: expected a number from 0 to {MOST}, or a range such as \"1..3\""
+            ))
+        };
+        UntaggedEnumVisitor::new()
+            .expecting("a number such as 3, or a range such as \"1..3\"")
+            .i128(|number| {
+                let found = u32::try_from(number).ok().filter(|number| *number <= MOST);
+                found.map(|number| Self(number..=number)).ok_or_else(|| wrong(&number))
+            })
+            .string(|text| {
+                let (first, last) = text.split_once("..").unwrap_or((text, text));
+                let read = |part: &str| part.trim().parse().ok().filter(|number| *number <= MOST);
+                let range = read(first).zip(read(last)).filter(|(first, last)| first <= last);
+                range.map(|(first, last)| Self(first..=last)).ok_or_else(|| wrong(&text))
+            })
+            .deserialize(deserializer)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_and_ranges_of_frames_are_read() {
+        let read = |text: &str| serde_json::from_str::<Match>(text);
+        let found = read(r#"{"vlan": 5, "pcp": "6..7", "mpls-label": "16..1048575"}"#).unwrap();
+        let enclosure = found.selector().enclosure;
+        assert_eq!((enclosure.vlan, enclosure.priority), (Some(5..=5), Some(6..=7)));
+        assert_eq!((enclosure.label, found.first_of_frames()), (Some(16..=0xf_ffff), Some("vlan")));
+        for (text, problem) in [
+            (r#"{"vlan": 4095}"#, "`4095`: expected a number from 0 to 4094, or a range such as \"1..3\""),
+            (r#"{"pcp": -1}"#, "`-1`: expected a number from 0 to 7"),
+            (r#"{"mpls-tc": "3..1"}"#, "`3..1`: expected a number from 0 to 7"),
+            (r#"{"outer-vlan": "a"}"#, "`a`: expected a number from 0 to 4094"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+        let both = read(r#"{"mpls-label": 3, "pppoe-session": 3}"#).unwrap();
+        assert_eq!(both.check().unwrap_err().0, "pppoe-session");
+    }
 
     #[test]
     fn precedence_and_not_become_codepoints() {

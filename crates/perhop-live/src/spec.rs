@@ -110,6 +110,8 @@ pub struct StreamSpec {
     pub selector: Selector,
     /// Color and codepoint of its packets before they pass a meter.
     pub coloring: Coloring,
+    /// What is written into the headers before its packets.
+    pub remark: Remark,
     /// The contracted rate of its flow.
     pub service: ServiceLevel,
     /// The label of its path; 0 is none.
@@ -160,6 +162,15 @@ pub enum Coloring {
     Trust,
     /// This color, and this codepoint written into them.
     Fixed(Color, Dscp),
+}
+
+/// What is written into the headers before a packet, where it has them; `None` leaves them as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remark {
+    /// The priority code point of the outermost VLAN tag (IEEE 802.1Q), 0 to 7.
+    pub priority: Option<u8>,
+    /// The traffic class of the topmost MPLS label (RFC 5462), 0 to 7.
+    pub traffic_class: Option<u8>,
 }
 
 /// One hop of a route.

@@ -8,8 +8,10 @@ use std::fmt;
 use std::net::IpAddr;
 
 use etherparse::checksum::Sum16BitWords;
-use etherparse::{IpNumber, IpPayloadSlice, IpSlice, TcpHeaderSlice, UdpHeaderSlice};
+use etherparse::{TcpHeaderSlice, UdpHeaderSlice};
 use perhop_core::{Dscp, Ecn};
+
+use crate::encapsulation::Encapsulation;
 
 /// What a data plane reads of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +24,19 @@ pub struct Fields {
     pub ecn: Ecn,
     /// The addresses, ports and protocol.
     pub tuple: FiveTuple,
+    /// Which part of a datagram it is, unless it is a whole one.
+    pub fragment: Option<Fragment>,
+    /// The protocol is hidden behind more extension headers than are followed: `tuple.protocol` is the first
+    /// of the others.
+    pub hidden: bool,
+    /// What precedes the packet in its frame, which its device reads and [`parse`] does not know.
+    pub encapsulation: Encapsulation,
     /// What the packet's TCP header says, if it has one.
     pub tcp: Option<Tcp>,
 }
 
 /// Source, destination, protocol and ports (RFC 2475's multi-field classifier). Ports are 0 where there are
-/// none, or where only the first fragment has them.
+/// none. [`parse`] finds none in a fragment after the first; the data plane remembers those of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FiveTuple {
     /// Who sent it.
@@ -40,6 +49,17 @@ pub struct FiveTuple {
     pub source_port: u16,
     /// The receiver's port.
     pub destination_port: u16,
+}
+
+/// A part of a datagram (RFC 791, section 2.3; RFC 8200, section 4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// The identification that all parts of the datagram share.
+    pub identification: u32,
+    /// What they share beside it and the addresses: the protocol of IPv4, none of IPv6.
+    pub protocol: Option<u8>,
+    /// Whether it is the first part, which has the ports.
+    pub is_first: bool,
 }
 
 /// What window control reads of a TCP header (RFC 9293).
@@ -107,37 +127,146 @@ pub fn parse(packet: &[u8]) -> Result<Fields, Malformed> {
         _ => return Err(Malformed::NotIp),
     };
     let packet = packet.get(..usize::from(length)).ok_or(Malformed::Truncated)?;
-    let ip = IpSlice::from_slice(packet).map_err(|_| Malformed::Truncated)?;
-    let class = match &ip {
-        IpSlice::Ipv4(ip) => {
-            let header = ip.header();
-            if checksum(header.slice()) != 0 {
-                return Err(Malformed::Checksum);
-            }
-            header.slice()[1]
-        }
-        IpSlice::Ipv6(ip) => ip.header().traffic_class(),
+    let header = Header::read(packet)?;
+    let upper = Upper::find(packet, &header).ok_or(Malformed::Truncated)?;
+    let payload = &packet[upper.place..];
+    let (ports, tcp) = match upper.fragment {
+        None if upper.hidden => Default::default(),
+        None => transport(upper.protocol, payload),
+        // The header may continue in the next one (RFC 1858).
+        Some(Fragment { is_first: true, .. }) => (first_ports(upper.protocol, payload), None),
+        Some(_) => Default::default(),
     };
-    let upper = ip.payload();
-    let (ports, tcp) = if upper.fragmented { Default::default() } else { transport(upper) };
-    let tuple = FiveTuple {
-        source: ip.source_addr(),
-        destination: ip.destination_addr(),
-        protocol: upper.ip_number.0,
-        source_port: ports.0,
-        destination_port: ports.1,
-    };
+    let Header { source, destination, class, .. } = header;
+    let protocol = upper.protocol;
+    let tuple = FiveTuple { source, destination, protocol, source_port: ports.0, destination_port: ports.1 };
     let ecn = [Ecn::NotCapable, Ecn::Capable1, Ecn::Capable0, Ecn::Congested][usize::from(class & 3)];
-    Ok(Fields { length, dscp: Dscp::new(class >> 2).unwrap_or_default(), ecn, tuple, tcp })
+    let dscp = Dscp::new(class >> 2).unwrap_or_default();
+    let Upper { fragment, hidden, .. } = upper;
+    Ok(Fields { length, dscp, ecn, tuple, tcp, fragment, hidden, encapsulation: Encapsulation::default() })
+}
+
+/// The fixed header of a packet, and an IPv4 header's options.
+struct Header {
+    source: IpAddr,
+    destination: IpAddr,
+    class: u8,
+    is_v6: bool,
+    /// The protocol of what follows, and where that begins.
+    next: u8,
+    length: usize,
+    /// IPv4: the part of a datagram that it says it is.
+    fragment: Option<Fragment>,
+}
+
+impl Header {
+    fn read(packet: &[u8]) -> Result<Self, Malformed> {
+        let address = |from: usize| -> Option<[u8; 4]> { packet.get(from..from + 4)?.try_into().ok() };
+        let long = |from: usize| -> Option<[u8; 16]> { packet.get(from..from + 16)?.try_into().ok() };
+        let first = *packet.first().ok_or(Malformed::Truncated)?;
+        if first >> 4 == 6 {
+            let (source, destination) = long(8).zip(long(24)).ok_or(Malformed::Truncated)?;
+            return Ok(Self {
+                source: source.into(),
+                destination: destination.into(),
+                class: first << 4 | packet[1] >> 4,
+                is_v6: true,
+                next: packet[6],
+                length: 40,
+                fragment: None,
+            });
+        }
+        let length = usize::from(first & 15) * 4;
+        let header = packet.get(..length).filter(|header| header.len() >= 20).ok_or(Malformed::Truncated)?;
+        if checksum(header) != 0 {
+            return Err(Malformed::Checksum);
+        }
+        let (source, destination) = address(12).zip(address(16)).ok_or(Malformed::Truncated)?;
+        // Flags and offset: more fragments, and how much comes before, in eights of bytes.
+        let (more, offset) = (header[6] & 0x20 != 0, [header[6] & 0x1f, header[7]]);
+        let fragment = Fragment {
+            identification: u16::from_be_bytes([header[4], header[5]]).into(),
+            protocol: Some(header[9]),
+            is_first: offset == [0; 2],
+        };
+        Ok(Self {
+            source: source.into(),
+            destination: destination.into(),
+            class: header[1],
+            is_v6: false,
+            next: header[9],
+            length,
+            fragment: (more || !fragment.is_first).then_some(fragment),
+        })
+    }
+}
+
+/// Extension headers that are followed. A packet has each kind once, and destination options twice (RFC 8200,
+/// section 4.1).
+const MOST_EXTENSIONS: usize = 8;
+
+/// Extension headers of one format (RFC 8200, section 4; RFC 6564): hop-by-hop options, routing, destination
+/// options, mobility, HIP and Shim6.
+const EXTENSIONS: [u8; 6] = [0, 43, 60, 135, 139, 140];
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// What stands above IP.
+struct Upper {
+    protocol: u8,
+    place: usize,
+    fragment: Option<Fragment>,
+    hidden: bool,
+}
+
+impl Upper {
+    /// Follows the extension headers of IPv6 and the authentication header of both versions (RFC 4302); `None`
+    /// if one of them is cut off.
+    fn find(packet: &[u8], header: &Header) -> Option<Self> {
+        let Header { next: protocol, length: place, fragment, .. } = *header;
+        let mut upper = Self { protocol, place, fragment, hidden: false };
+        for _ in 0..MOST_EXTENSIONS {
+            if upper.fragment.is_some_and(|fragment| !fragment.is_first) {
+                return Some(upper);
+            }
+            let is_extension = EXTENSIONS.contains(&upper.protocol) || upper.protocol == FRAGMENT;
+            if upper.protocol != AUTHENTICATION && !(header.is_v6 && is_extension) {
+                return Some(upper);
+            }
+            let &[next, count, ..] = packet.get(upper.place..)? else { return None };
+            let length = match upper.protocol {
+                FRAGMENT => 8,
+                AUTHENTICATION => (usize::from(count) + 2) * 4,
+                _ => (usize::from(count) + 1) * 8,
+            };
+            let extension = packet.get(upper.place..upper.place + length)?;
+            if upper.protocol == FRAGMENT {
+                upper.fragment = upper.fragment.or(fragment_of(extension));
+            }
+            (upper.protocol, upper.place) = (next, upper.place + length);
+        }
+        upper.hidden = true;
+        Some(upper)
+    }
+}
+
+/// Reads a fragment header (RFC 8200, section 4.5); `None` of one that holds a whole datagram (RFC 6946).
+fn fragment_of(header: &[u8]) -> Option<Fragment> {
+    let &[_, _, high, low, a, b, c, d] = header else { return None };
+    let (more, is_first) = (low & 1 != 0, high == 0 && low >> 3 == 0);
+    let identification = u32::from_be_bytes([a, b, c, d]);
+    (more || !is_first).then_some(Fragment { identification, protocol: None, is_first })
 }
 
 /// Returns the ports of a packet, 0 where it has none, and what its TCP header says, if it has one.
-fn transport(upper: &IpPayloadSlice<'_>) -> ((u16, u16), Option<Tcp>) {
-    match upper.ip_number {
-        IpNumber::TCP => TcpHeaderSlice::from_slice(upper.payload).map_or_else(
+fn transport(protocol: u8, payload: &[u8]) -> ((u16, u16), Option<Tcp>) {
+    match protocol {
+        TCP => TcpHeaderSlice::from_slice(payload).map_or_else(
             |_| Default::default(),
             |header| {
-                let data = upper.payload.len() - header.slice().len();
+                let data = payload.len() - header.slice().len();
                 let tcp = Tcp {
                     sequence: header.sequence_number(),
                     acknowledged: header.acknowledgment_number(),
@@ -148,10 +277,20 @@ fn transport(upper: &IpPayloadSlice<'_>) -> ((u16, u16), Option<Tcp>) {
                 ((header.source_port(), header.destination_port()), Some(tcp))
             },
         ),
-        IpNumber::UDP => {
-            let header = UdpHeaderSlice::from_slice(upper.payload);
+        UDP => {
+            let header = UdpHeaderSlice::from_slice(payload);
             let ports = header.map(|header| (header.source_port(), header.destination_port()));
             (ports.unwrap_or_default(), None)
+        }
+        _ => Default::default(),
+    }
+}
+
+/// Returns the ports in a first fragment, 0 where it has none.
+fn first_ports(protocol: u8, payload: &[u8]) -> (u16, u16) {
+    match payload {
+        &[a, b, c, d, ..] if matches!(protocol, TCP | UDP) => {
+            (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
         }
         _ => Default::default(),
     }

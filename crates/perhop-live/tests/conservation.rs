@@ -3,7 +3,7 @@
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Duration, FlowId, Instant, Rng, ServiceLevel};
 use perhop_live::{
-    Coloring, Hop, LinkSpec, MeterSpec, Plane, PlaneSpec, Selector, StreamFlow, StreamSpec, WireSpec,
+    Coloring, Hop, LinkSpec, MeterSpec, Plane, PlaneSpec, Remark, Selector, StreamFlow, StreamSpec, WireSpec,
 };
 use proptest::prelude::*;
 
@@ -37,6 +37,7 @@ proptest! {
 #[test]
 fn the_seeds_of_the_fuzz_targets_hold() {
     assert!(seeds::replay("parse", script::read_and_mark) > 0);
+    assert!(seeds::replay("frame", script::take_apart) > 0);
     assert!(seeds::replay("plane", |bytes| _ = script::live_through(bytes)) > 0);
     assert!(seeds::replay("reload", |bytes| _ = script::reload_through(bytes)) > 0);
     #[cfg(target_os = "linux")]
@@ -121,6 +122,7 @@ fn one_way(queue: &SchedulerParams) -> PlaneSpec {
         device,
         selector: Selector::default(),
         coloring: Coloring::Trust,
+        remark: Remark::default(),
         service: ServiceLevel::NONE,
         label: device as u32,
         route: route.clone(),

@@ -11,7 +11,7 @@ use perhop_core::measure::LinkOutcome;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Serializer, ServiceLevel};
 use perhop_live::{
-    Coloring, ControlSpec, Head, Hop, LinkSpec, Member, MeterSpec, Plane, PlaneSpec, Selector, Sink,
+    Coloring, ControlSpec, Head, Hop, LinkSpec, Member, MeterSpec, Plane, PlaneSpec, Remark, Selector, Sink,
     StreamSpec, wire,
 };
 use perhop_sim::transport::tcp::TcpParams;
@@ -190,6 +190,7 @@ fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
         device,
         selector,
         coloring: Coloring::Fixed(Color::Yellow, Dscp::DEFAULT),
+        remark: Remark::default(),
         service: contracted(flow).map_or(ServiceLevel::NONE, ServiceLevel::of),
         label: LABEL,
         route,

@@ -18,7 +18,8 @@ use perhop_core::{
     Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Reason, Rng, Role, ServiceLevel, registry,
 };
 use perhop_live::{
-    Coloring, Head, Hop, LinkSpec, Loss, Lost, MeterSpec, Plane, PlaneSpec, Selector, Sink, StreamSpec, wire,
+    Coloring, Head, Hop, LinkSpec, Loss, Lost, MeterSpec, Plane, PlaneSpec, Remark, Selector, Sink,
+    StreamSpec, wire,
 };
 use perhop_sim::transport::udp::UdpParams;
 use perhop_sim::{
@@ -246,6 +247,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
                 ..Selector::default()
             },
             coloring: Coloring::Fixed(packet.color, packet.dscp),
+            remark: Remark::default(),
             service: contracted(packet.service).map_or(ServiceLevel::NONE, ServiceLevel::of),
             label: packet.label,
             route: meter.chain([Hop::Link(0)]).collect(),

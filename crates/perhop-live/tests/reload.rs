@@ -6,7 +6,7 @@ use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
 use perhop_live::{
-    Coloring, Fixed, Head, Hop, LinkSpec, Lost, MeterSpec, Plane, PlaneSpec, Prefix, Selector, Sink,
+    Coloring, Fixed, Head, Hop, LinkSpec, Lost, MeterSpec, Plane, PlaneSpec, Prefix, Remark, Selector, Sink,
     StreamSpec,
 };
 use proptest::prelude::*;
@@ -38,6 +38,7 @@ fn spec(rate: &str, delay: u64, queue: SchedulerParams, profile: &str) -> PlaneS
         device: 0,
         selector,
         coloring,
+        remark: Remark::default(),
         service: ServiceLevel::NONE,
         label: 0,
         route,

@@ -270,7 +270,7 @@ impl<R: Read> Arrivals<R> {
                 Ok(Ok((fields, filled))) => {
                     let wanted = choice.interface.as_deref();
                     let here = wanted.is_none_or(|wanted| record.interface_name == Some(wanted));
-                    if !here || !choice.packets.selects(&fields.tuple, fields.dscp) {
+                    if !here || !choice.packets.selects(&fields) {
                         row.unmatched += 1;
                         continue;
                     }

@@ -5,8 +5,8 @@ use perhop_core::measure::PortView;
 use perhop_core::{Bitrate, Dscp, Duration, Ecn, FlowId, Instant, ServiceLevel};
 use perhop_live::wire;
 use perhop_live::{
-    Coloring, Head, Hop, LinkSpec, Loss, Lost, MeterSpec, Plane, PlaneSpec, Selector, Sink, StreamFlow,
-    StreamSpec,
+    Coloring, HEAD, Head, Hop, LinkSpec, Loss, Lost, MeterSpec, Plane, PlaneSpec, Remark, Selector, Sink,
+    StreamFlow, StreamSpec,
 };
 
 use crate::arrivals::Arrival;
@@ -50,6 +50,7 @@ impl Through {
                 device: 0,
                 selector: Selector::default(),
                 coloring: Coloring::Trust,
+                remark: Remark::default(),
                 service: ServiceLevel::NONE,
                 label: 0,
                 route: hops.into_iter().flatten().collect(),
@@ -93,12 +94,13 @@ impl Driver for Through {
 
 /// Returns a tag as what a device keeps with a packet.
 fn head_of(tag: &Tag) -> Head {
-    let mut head = Head::default();
+    let mut head: Head = [0; HEAD];
     head[..8].copy_from_slice(&tag.row.to_le_bytes());
     head[8..16].copy_from_slice(&tag.arrived.as_nanos().to_le_bytes());
     head[16..20].copy_from_slice(&tag.flow.0.to_le_bytes());
     head[20..22].copy_from_slice(&tag.size.to_le_bytes());
-    head[22..24].copy_from_slice(&[tag.dscp.get(), tag.ecn as u8]);
+    // Behind what the classifier reads.
+    head[HEAD - 2..].copy_from_slice(&[tag.dscp.get(), tag.ecn as u8]);
     head
 }
 
@@ -109,8 +111,8 @@ fn tag_of(head: &Head) -> Tag {
         arrived: Instant::from_nanos(long(8)),
         flow: FlowId(u32::from_le_bytes([head[16], head[17], head[18], head[19]])),
         size: u16::from_le_bytes([head[20], head[21]]),
-        dscp: Dscp::new(head[22]).unwrap_or_default(),
-        ecn: [Ecn::NotCapable, Ecn::Capable1, Ecn::Capable0, Ecn::Congested][usize::from(head[23] & 3)],
+        dscp: Dscp::new(head[HEAD - 2]).unwrap_or_default(),
+        ecn: [Ecn::NotCapable, Ecn::Capable1, Ecn::Capable0, Ecn::Congested][usize::from(head[HEAD - 1] & 3)],
     }
 }
 

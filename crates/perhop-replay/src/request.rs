@@ -172,6 +172,10 @@ impl Request {
         if let Err((key, text)) = self.r#match.check() {
             return at(&format!("match.{key}"), text);
         }
+        if let Some(key) = self.r#match.first_of_frames() {
+            let text = "a replay reads the IP packets of a capture, not their frames; leave this key out";
+            return at(&format!("match.{key}"), text);
+        }
         if with_scenario {
             let others = [
                 ("meter", self.meter.is_some()),

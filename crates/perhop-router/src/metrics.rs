@@ -8,7 +8,7 @@ use perhop_core::Color;
 use perhop_core::Reason;
 use perhop_core::measure::DelayHistogram;
 use perhop_core::meter::MeterCounts;
-use perhop_live::{Amount, ClassTotals, LinkTotals, Loss, Plane, Report, StreamCounts};
+use perhop_live::{Amount, ClassTotals, LinkTotals, Loss, Plane, Portless, Report, StreamCounts};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -149,6 +149,9 @@ impl Snapshot {
         let aside = || report.aside.iter().enumerate();
         let passed = aside().map(|(n, aside)| (labels(at(n)), aside.passed.packets));
         self.count("perhop_passed_frames", "Frames other than IP, forwarded unchanged", passed);
+        let unread = aside().map(|(n, aside)| (labels(at(n)), aside.unread));
+        let help = "Passed frames in which no IP packet was found behind tags, labels or a session";
+        self.count("perhop_unread_frames", help, unread);
         let refused = aside().flat_map(|(n, aside)| {
             let reasons = [
                 ("merged", aside.merged),
@@ -163,6 +166,9 @@ impl Snapshot {
         let help = "Packets lost at or after the queues, and packets of no class that were dropped";
         let lost = Loss::all().map(|why| (labels([("reason", why.name())]), counters.lost(why)));
         self.count("perhop_lost_packets", help, lost);
+        let portless =
+            Portless::ALL.map(|why| (labels([("reason", why.name())]), counters.without_ports(why)));
+        self.count("perhop_portless_packets", "Packets classified without their ports", portless);
         self.count(
             "perhop_unsent_packets",
             "Packets that a device did not accept",

@@ -1,7 +1,7 @@
 //! From a configuration to the data plane's specification.
 
 use perhop_core::{Bitrate, Color, Dscp, Instant, ServiceLevel};
-use perhop_live::{Coloring, Hop, LinkSpec, MeterSpec, PlaneSpec, Selector, StreamFlow, StreamSpec};
+use perhop_live::{Coloring, Hop, LinkSpec, MeterSpec, PlaneSpec, Remark, Selector, StreamFlow, StreamSpec};
 
 use crate::config::{Class, Config, Direction, UNMATCHED, Unmatched};
 
@@ -39,7 +39,7 @@ pub fn plane(config: &Config, mtu: u16) -> PlaneSpec {
             Unmatched::Trust => Coloring::Trust,
             Unmatched::Drop => continue,
         };
-        path.stream(&mut plan, UNMATCHED, Selector::default(), rest, ServiceLevel::NONE, None);
+        plan.streams.push(path.stream(UNMATCHED, rest, None));
     }
     plan
 }
@@ -67,29 +67,25 @@ impl Path {
                 let coloring = if profile.reads_color() { Coloring::Trust } else { green };
                 (coloring, ServiceLevel::of(profile.rate()), Some(meter))
             });
-        self.stream(plan, &class.name, class.r#match.selector(), coloring, service, meter);
+        let (selector, remark) = (class.r#match.selector(), class.remark());
+        let stream = StreamSpec { selector, remark, service, ..self.stream(&class.name, coloring, meter) };
+        plan.streams.push(stream);
     }
 
-    fn stream(
-        &self,
-        plan: &mut PlaneSpec,
-        class: &str,
-        selector: Selector,
-        coloring: Coloring,
-        service: ServiceLevel,
-        meter: Option<Hop>,
-    ) {
-        plan.streams.push(StreamSpec {
+    /// Returns the stream of all packets of a class.
+    fn stream(&self, class: &str, coloring: Coloring, meter: Option<Hop>) -> StreamSpec {
+        StreamSpec {
             name: stream_name(class, self.name),
             flow: StreamFlow::FiveTuples,
             device: self.from,
-            selector,
+            selector: Selector::default(),
             coloring,
-            service,
+            remark: Remark::default(),
+            service: ServiceLevel::NONE,
             label: 0,
             route: meter.into_iter().chain(self.to_link).collect(),
             leaves: 1 - self.from,
-        });
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use perhop_core::Color;
 use perhop_core::meter::MeterCounts;
-use perhop_live::{Loss, Plane, Report};
+use perhop_live::{Loss, Plane, Portless, Report};
 
 use crate::capture::CaptureStatus;
 use crate::metrics::Reloads;
@@ -77,6 +77,9 @@ impl Summary<'_> {
             let aside = &self.report.aside[number];
             if aside.passed.packets > 0 {
                 write!(f, "; passed {} frames that are not IP", aside.passed.packets)?;
+                if aside.unread > 0 {
+                    write!(f, ", {} of them with tags, labels or a session", aside.unread)?;
+                }
             }
             writeln!(f)?;
             let name = &self.names[number];
@@ -139,6 +142,17 @@ impl Summary<'_> {
             Loss::all().map(|why| (why.name(), counters.lost(why))).filter(|(_, packets)| *packets > 0);
         let lost: Vec<String> = lost.map(|(why, packets)| format!("{packets} {why}")).collect();
         writeln!(f, "lost: {}", if lost.is_empty() { "none".into() } else { lost.join(", ") })?;
+        for why in Portless::ALL {
+            match (self.plane.counters().without_ports(why), why) {
+                (0, _) => {}
+                (packets, Portless::Fragment) => {
+                    writeln!(f, "classified without ports: {packets} fragments whose first one is unknown")?;
+                }
+                (packets, Portless::Hidden) => {
+                    writeln!(f, "classified without ports: {packets} with too many extension headers")?;
+                }
+            }
+        }
         if self.report.unsent > 0 {
             writeln!(f, "not accepted by a device: {}", self.report.unsent)?;
         }

@@ -21,8 +21,11 @@ use std::time::{Duration, Instant};
 use etherparse::PacketBuilder;
 use nix::sys::signal::Signal;
 use pcap_file::pcapng::{Block, PcapNgReader};
+use perhop_core::Dscp;
 use perhop_live::HEAD;
 use perhop_live::device::{Device, Ethernet};
+use perhop_live::encapsulation::{TAG, TYPE, attached};
+use perhop_live::wire::parse;
 
 use lab::{CONFIG, LEFT, Lab, RIGHT, USER, fails, get, ip, there_are_others, value};
 
@@ -191,9 +194,93 @@ fn tagged_frames_keep_their_tags() {
         }
         assert!(began.elapsed() < Duration::from_secs(10), "{}", router.output());
     }
-    assert_eq!(came[10..], head[10..]);
+    assert_eq!(came[10..28], head[10..28]);
     let (code, output) = router.end();
     assert!(code == Some(0) && output.contains("unmatched (upstream): "), "it passed the queue:\n{output}");
+}
+
+/// Classes by what precedes an IP packet in its frame, in the order of the frames below.
+const BY_FRAME: &str = r#"
+[[classes]]
+name = "qinq"
+match = { outer-vlan = 7, vlan = "5..6", pcp = 1 }
+dscp = "AF41"
+pcp = 4
+[[classes]]
+name = "vlan"
+match = { vlan = 7 }
+dscp = "EF"
+pcp = 5
+[[classes]]
+name = "mpls"
+match = { mpls-label = 0x12345, mpls-tc = 5, destination-ports = 77 }
+dscp = "CS3"
+mpls-tc = 2
+[[classes]]
+name = "pppoe"
+match = { pppoe-session = "4660..4661" }
+dscp = "AF11"
+"#;
+
+/// Frames as their standards lay them out (IEEE 802.1Q and 802.1ad, RFC 3032, RFC 2516): what stands between
+/// addresses and packet, and what stands there when it has passed. The kernel takes out the outer tag.
+#[test]
+fn packets_behind_tags_labels_and_sessions_are_classified_and_marked() {
+    let Some(lab) = Lab::new() else { return };
+    let mut packet = Vec::new();
+    PacketBuilder::ipv4(LEFT, RIGHT, 64).udp(7, 77).write(&mut packet, &[7; 30]).unwrap();
+    let frames: [(&str, &[u8], &[u8], &str); 5] = [
+        (
+            "qinq",
+            &[0x88, 0xa8, 0x60, 7, 0x81, 0, 0x20, 5, 0x08, 0],
+            &[0x88, 0xa8, 0x80, 7, 0x81, 0, 0x20, 5, 0x08, 0],
+            "AF41",
+        ),
+        ("vlan", &[0x81, 0, 0x60, 7, 0x08, 0], &[0x81, 0, 0xa0, 7, 0x08, 0], "EF"),
+        (
+            "mpls",
+            &[0x88, 0x47, 0x12, 0x34, 0x5a, 64, 0, 1, 1, 63],
+            &[0x88, 0x47, 0x12, 0x34, 0x54, 64, 0, 1, 1, 63],
+            "CS3",
+        ),
+        (
+            "pppoe",
+            &[0x88, 0x64, 0x11, 0, 0x12, 0x34, 0, 60, 0, 0x21],
+            &[0x88, 0x64, 0x11, 0, 0x12, 0x34, 0, 60, 0, 0x21],
+            "AF11",
+        ),
+        ("unmatched", &[0x81, 0, 0, 8, 0x08, 0], &[0x81, 0, 0, 8, 0x08, 0], "CS0"),
+    ];
+    let config = CONFIG.replacen("[[classes]]", &format!("{BY_FRAME}[[classes]]"), 1);
+    let router = lab.start(&lab.write(&config), &[]);
+    let [sender, _] = lab.within(0, || Ethernet::bridge(["a0", "lo"]).unwrap());
+    let [receiver, _] = lab.within(2, || Ethernet::bridge(["b0", "lo"]).unwrap());
+    let (mut came, mut room) = ([0; HEAD], [0; 1500]);
+    for (class, before, after, codepoint) in frames {
+        let mut head = [0; HEAD];
+        head[10..22].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7]);
+        head[TYPE].copy_from_slice(&before[..2]);
+        sender.send(&head, &[&before[2..], &packet].concat()).unwrap();
+        let began = Instant::now();
+        let length = loop {
+            match receiver.receive(&mut came, &mut room).unwrap() {
+                Some(length) if room[..length].ends_with(&[7; 30]) => break length,
+                _ => thread::sleep(Duration::from_millis(5)),
+            }
+            assert!(began.elapsed() < Duration::from_secs(10), "{class}: {}", router.output());
+        };
+        // The kernel takes out a tag again.
+        let tag = if came[TAG] == [0; 4] { &[][..] } else { &came[TAG] };
+        assert_eq!([tag, attached(&came)].concat(), after, "{class}");
+        let fields = parse(&room[..length]).unwrap();
+        assert_eq!(fields.dscp, codepoint.parse::<Dscp>().unwrap(), "{class}");
+        assert_eq!(fields.tuple.destination_port, 77);
+    }
+    let (code, output) = router.end();
+    assert_eq!(code, Some(0), "{output}");
+    for (class, ..) in frames {
+        assert!(output.contains(&format!("{class} (upstream): 1 packets, 1 sent")), "{class}\n{output}");
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::socket::{PacketSocket, Received};
 use super::{Aside, Device};
 use crate::buffers::Head;
 use crate::counts::Amount;
+use crate::encapsulation::{self, NoPacket, TAG, TYPE};
 
 /// One side of a bridge.
 pub struct Ethernet {
@@ -31,11 +32,10 @@ pub struct Ethernet {
     went_down: Cell<bool>,
 }
 
-/// Where things stand in a [`Head`]: what offloads left to be done, the addresses, a VLAN tag if there is
-/// one, the type.
+/// Where things stand in a [`Head`]: what offloads left to be done, the addresses, then the headers before the
+/// packet.
 const PREAMBLE: usize = 10;
-const ADDRESSES: usize = PREAMBLE + 12;
-const TAG: usize = ADDRESSES + 4;
+const ADDRESSES: usize = TAG.start;
 
 /// The bytes before the packet in what is read, without a tag, which the kernel takes out.
 const BEFORE: usize = PREAMBLE + 14;
@@ -130,8 +130,8 @@ impl Device for Ethernet {
         for _ in 0..IN_A_ROW {
             let (preamble, rest) = head.split_at_mut(PREAMBLE);
             let (addresses, rest) = rest.split_at_mut(ADDRESSES - PREAMBLE);
-            let (tag, kind) = rest.split_at_mut(TAG - ADDRESSES);
-            let received = match self.socket.receive([preamble, addresses, kind, room]) {
+            let (tag, rest) = rest.split_at_mut(TAG.len());
+            let received = match self.socket.receive([preamble, addresses, &mut rest[..TYPE.len()], room]) {
                 Ok(received) => received,
                 Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) && !self.is_gone() => {
                     self.went_down.set(true);
@@ -155,15 +155,18 @@ impl Device for Ethernet {
                 tag[..2].copy_from_slice(&protocol.to_be_bytes());
                 tag[2..].copy_from_slice(&taken.to_be_bytes());
             }
-            let (merged, is_ip) = (preamble[1] != 0, matches!([kind[0], kind[1]], [0x08, 0] | [0x86, 0xdd]));
-            if merged {
+            if preamble[1] != 0 {
                 self.count(|aside| aside.merged += 1);
             } else if length > room.len() {
                 self.count(|aside| aside.too_long += 1);
-            } else if is_ip {
-                return Ok(Some(length));
             } else {
-                self.pass(head, &room[..length]);
+                match encapsulation::detach(head, &mut room[..length]) {
+                    Ok(headers) => return Ok(Some(length - headers)),
+                    Err(why) => {
+                        self.count(|aside| aside.unread += u64::from(why == NoPacket::Unread));
+                        self.pass(head, &room[..length]);
+                    }
+                }
             }
         }
         Ok(None)
@@ -195,8 +198,8 @@ fn send(socket: &PacketSocket, head: &Head, packet: &[u8]) -> io::Result<()> {
         preamble[8..10].copy_from_slice(&head[8..10]);
     }
     if tagged {
-        socket.send([&preamble[..], &head[PREAMBLE..], packet])
+        socket.send([&preamble[..], &head[PREAMBLE..TAG.end], encapsulation::attached(head), packet])
     } else {
-        socket.send([&preamble[..], &head[PREAMBLE..ADDRESSES], &head[TAG..], packet])
+        socket.send([&preamble[..], &head[PREAMBLE..ADDRESSES], encapsulation::attached(head), packet])
     }
 }

@@ -15,6 +15,7 @@ use super::stream::{Metering, Stream};
 use crate::buffers::Buffers;
 use crate::classifier::{Classifier, Selector};
 use crate::counts::{PlaneCounters, StreamCounts};
+use crate::fragments::Fragments;
 use crate::spec::{Hop, PlaneSpec, ReportSpec, StreamSpec, WireSpec};
 use crate::windows::Windows;
 
@@ -52,6 +53,7 @@ impl Plane {
             now: Instant::ZERO,
             mtu: usize::from(mtu),
             buffers: Buffers::new(buffers, usize::from(mtu)),
+            fragments: (0..devices).map(|_| Fragments::new()).collect(),
             classifiers: selectors.into_iter().map(Classifier::new).collect(),
             links: links.into_iter().map(|spec| Link::new(spec, seed, window)).collect(),
             wires: wires.into_iter().map(Wire::new).collect(),

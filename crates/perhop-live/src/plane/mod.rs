@@ -31,10 +31,12 @@ use self::route::{Frame, RouteEntry};
 use self::stream::{Metering, Stream};
 use crate::buffers::{Buffers, HEAD, Head, Slot};
 use crate::classifier::Classifier;
-use crate::counts::{Loss, PlaneCounters, StreamCounts};
+use crate::counts::{Loss, PlaneCounters, Portless, StreamCounts};
+use crate::encapsulation::{self, Encapsulation};
+use crate::fragments::Fragments;
 use crate::spec::Hop;
 use crate::windows::Windows;
-use crate::wire;
+use crate::wire::{self, Fields};
 
 pub use balance::Unbalanced;
 pub use link::{ClassTotals, LinkTotals};
@@ -49,6 +51,8 @@ pub struct Plane {
     mtu: usize,
     buffers: Buffers,
     classifiers: Vec<Classifier>,
+    /// For each device.
+    fragments: Vec<Fragments>,
     links: Vec<Link>,
     wires: Vec<Wire>,
     meters: Vec<Metering>,
@@ -109,15 +113,21 @@ impl Plane {
         self.advance_up_to((now, Kind::Reach), sink);
         self.counters.read(device, length);
         let length = length.min(self.mtu);
-        let parsed = wire::parse(&self.buffers.packet_mut(slot).1[..length]);
-        let fields = match parsed {
-            Ok(fields) => fields,
+        let (head, room) = self.buffers.packet_mut(slot);
+        let mut fields = match wire::parse(&room[..length]) {
+            Ok(fields) => Fields { encapsulation: Encapsulation::of(head), ..fields },
             Err(why) => return self.discard(device, slot, length, Loss::Malformed(why), sink),
         };
+        if fields.fragment.is_some() && !self.fragments[device].complete(&mut fields, now) {
+            self.counters.portless(Portless::Fragment);
+        } else if fields.hidden {
+            self.counters.portless(Portless::Hidden);
+        }
         let Some(stream) = self.classifiers[device].stream_of(&fields) else {
             return self.discard(device, slot, length, Loss::Unclassified, sink);
         };
         let mut frame = self.streams[stream as usize].admit(&fields, slot, stream, now);
+        encapsulation::remark(self.buffers.packet_mut(slot).0, self.streams[stream as usize].remark);
         frame.segment = self.segment_of(&frame, &fields);
         self.forward(frame, now, sink);
     }

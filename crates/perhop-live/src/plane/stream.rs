@@ -8,7 +8,7 @@ use super::Frame;
 use super::report::Reports;
 use crate::buffers::Slot;
 use crate::counts::StreamCounts;
-use crate::spec::{Coloring, MeterSpec, StreamFlow, StreamSpec};
+use crate::spec::{Coloring, MeterSpec, Remark, StreamFlow, StreamSpec};
 use crate::wire::Fields;
 
 /// The packets that take the same route from one device to another.
@@ -19,6 +19,7 @@ pub(super) struct Stream {
     flow: StreamFlow,
     template: Header,
     coloring: Coloring,
+    pub(super) remark: Remark,
     first_step: u32,
     /// The reports about its packets that are marked OUT.
     pub(super) reports: Option<Reports>,
@@ -27,9 +28,9 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn new(spec: StreamSpec, first_step: u32, counts: StreamCounts) -> Self {
-        let StreamSpec { name, flow, device, coloring, service, label, .. } = spec;
+        let StreamSpec { name, flow, device, coloring, remark, service, label, .. } = spec;
         let template = Header { service, label, ..Header::new(FlowId(0), 0) };
-        Self { name, device, flow, template, coloring, first_step, reports: None, counts }
+        Self { name, device, flow, template, coloring, remark, first_step, reports: None, counts }
     }
 
     /// Returns how many flows there are if its packets belong to the last of them.
@@ -49,7 +50,7 @@ impl Stream {
         self.counts.arrive(fields.length);
         let (flow, direction) = match self.flow {
             StreamFlow::One(flow, direction) => (flow, direction),
-            StreamFlow::FiveTuples => (fields.tuple.flow(), Direction::Forward),
+            StreamFlow::FiveTuples => (fields.flow(), Direction::Forward),
         };
         let (size, ecn) = (fields.length, fields.ecn);
         let header = Header { arrived: now, flow, direction, size, color, dscp, ecn, ..self.template };

@@ -5,10 +5,11 @@
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::{Match, SchedulerParams};
 use perhop_core::{Bitrate, Color, Dscp, Duration, Ecn, FlowId, Instant, ServiceLevel};
+use perhop_live::encapsulation::{self, Encapsulation, Enclosure, LabelEntry};
 use perhop_live::wire::Fields;
 use perhop_live::{
-    Coloring, ControlSpec, Head, Hop, LinkSpec, Lost, Member, MeterSpec, Plane, PlaneSpec, Prefix, Selector,
-    Sink, StreamSpec, WireSpec, wire,
+    Coloring, ControlSpec, HEAD, Head, Hop, LinkSpec, Lost, Member, MeterSpec, Plane, PlaneSpec, Prefix,
+    Remark, Selector, Sink, StreamSpec, WireSpec, wire,
 };
 
 use super::parameters::{AQMS, METERS, SCHEDULERS};
@@ -99,6 +100,7 @@ pub fn spec(choices: &mut Choices<'_>) -> PlaneSpec {
                 0 => Coloring::Trust,
                 _ => Coloring::Fixed(choices.of(&Color::ALL), dscp(choices)),
             },
+            remark: Remark::default(),
             service: ServiceLevel::new(choices.word()),
             label: choices.below(3) as u32,
             route: (0..choices.below(5)).map(|_| hop(choices)).collect(),
@@ -170,6 +172,10 @@ fn selector(choices: &mut Choices<'_>) -> Selector {
         5 => {
             let destination = Prefix::new([0xfd; 16].into(), choices.of(&[8, 127, 128, 0]));
             Selector { destination, ..Selector::default() }
+        }
+        6 => {
+            let enclosure = Enclosure { vlan: Some(0..=choices.word() % 4096), ..Enclosure::default() };
+            Selector { enclosure, ..Selector::default() }
         }
         _ => Selector::default(),
     }
@@ -361,6 +367,27 @@ pub fn offer(plane: &mut Plane, device: usize, packet: &[u8], now: Instant, sink
     } else {
         plane.overrun(device, &packet[..packet.len().min(plane.mtu())], sink);
     }
+}
+
+/// Bytes as a frame: Ethernet type, tag of the kernel, and what follows. Headers before its packet come off and
+/// go back on; what cannot be read stays as it was.
+pub fn take_apart(input: &[u8]) {
+    let Some((before, payload)) = input.split_at_checked(6) else { return };
+    let mut head = [0; HEAD];
+    head[encapsulation::TYPE].copy_from_slice(&before[..2]);
+    head[encapsulation::TAG].copy_from_slice(&before[2..]);
+    let mut left = payload.to_vec();
+    let length = encapsulation::detach(&mut head, &mut left).unwrap_or(0);
+    let whole = [encapsulation::attached(&head), &left[..payload.len() - length]].concat();
+    assert_eq!(whole, [&before[..2], payload].concat());
+    let found = Encapsulation::of(&head);
+    let remark = Remark { priority: Some(5), traffic_class: Some(3) };
+    encapsulation::remark(&mut head, remark);
+    let after = Encapsulation::of(&head);
+    assert!(after.outer_tag.or(after.tag).is_none_or(|tag| tag.priority() == 5));
+    assert!(after.label.is_none_or(|entry| entry.traffic_class() == 3));
+    assert_eq!(after.label.map(LabelEntry::label), found.label.map(LabelEntry::label));
+    assert_eq!((after.session, encapsulation::attached(&head).len()), (found.session, 2 + length));
 }
 
 /// Bytes as a packet: they are read or refused, and a mark changes nothing but codepoint and ECN field.

@@ -4,12 +4,12 @@ use perhop_core::marker::AfClass;
 use perhop_core::meter::MeterParams;
 use perhop_core::table::bad_name;
 use perhop_core::{Color, Dscp};
-use perhop_live::color_of;
 use perhop_live::selection::Match;
+use perhop_live::{Remark, color_of};
 use perhop_scenario::{Problem, simulated_only, steps};
 use serde::Deserialize;
 
-use super::Checked;
+use super::{Checked, Kind};
 
 /// The name, among classes, of the packets that match no class.
 pub const UNMATCHED: &str = "unmatched";
@@ -35,6 +35,10 @@ pub struct Class {
     /// Whether its packets keep their codepoint and have the corresponding color.
     #[serde(default)]
     pub trust: bool,
+    /// The priority code point to write into the outermost VLAN tag of its packets.
+    pub pcp: Option<u8>,
+    /// The traffic class to write into the topmost MPLS label of its packets.
+    pub mpls_tc: Option<u8>,
 }
 
 /// The direction of packets.
@@ -63,8 +67,8 @@ pub enum Unmatched {
     Drop,
 }
 
-/// Checks the class of this number, also against the classes before it.
-pub(super) fn check(classes: &[Class], number: usize) -> Checked {
+/// Checks the class of this number, also against the classes before it, for interfaces of this kind.
+pub(super) fn check(classes: &[Class], number: usize, kind: Kind) -> Checked {
     let class = &classes[number];
     let at = |key: &str, text: String| {
         Err(Problem::at(steps(&format!("classes[{number}]")).chain(steps(key)), text))
@@ -89,6 +93,16 @@ pub(super) fn check(classes: &[Class], number: usize) -> Checked {
     }
     if let Err((key, text)) = class.r#match.check() {
         return at(&format!("match.{key}"), text.into());
+    }
+    if let Some(key) = class.first_of_frames().filter(|_| kind == Kind::Tun) {
+        let text =
+            "packets of a TUN interface come without a frame; leave this key out, or use kind = \"packet\"";
+        return at(&key, text.into());
+    }
+    for (key, value) in [("pcp", class.pcp), ("mpls-tc", class.mpls_tc)] {
+        if let Some(value) = value.filter(|value| *value > 7) {
+            return at(key, format!("it has three bits, so it lies between 0 and 7, not {value}"));
+        }
     }
     let fixed = class.color.is_some() || class.dscp.is_some();
     let choices = [class.profile.is_some(), fixed, class.trust];
@@ -119,6 +133,19 @@ impl Class {
             (None, Some(dscp)) => Some((color_of(dscp), dscp)),
             (None, None) => None,
         }
+    }
+
+    /// Returns what is written into the headers before its packets.
+    pub fn remark(&self) -> Remark {
+        Remark { priority: self.pcp, traffic_class: self.mpls_tc }
+    }
+
+    /// Returns the first key about what precedes IP packets in their frames.
+    fn first_of_frames(&self) -> Option<String> {
+        let matched = self.r#match.first_of_frames().map(|key| format!("match.{key}"));
+        let written = [("pcp", self.pcp), ("mpls-tc", self.mpls_tc)];
+        let written = written.into_iter().find(|(_, value)| value.is_some()).map(|(key, _)| key.into());
+        matched.or(written)
     }
 
     /// Returns whether it takes packets of all directions that another one takes.

@@ -109,7 +109,7 @@ impl Config {
             link.as_ref().map_or(Ok(()), |link| link.check(name))?;
         }
         for number in 0..self.classes.len() {
-            class::check(&self.classes, number)?;
+            class::check(&self.classes, number, self.inside.kind)?;
         }
         self.check_metrics()?;
         self.capture.check()?;

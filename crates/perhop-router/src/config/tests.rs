@@ -49,6 +49,23 @@ fn a_good_one_is_read() {
 }
 
 #[test]
+fn packets_of_tun_interfaces_have_no_frame() {
+    let tun = GOOD.replace("\"packet\"", "\"tun\"");
+    for (from, to, problem) in [
+        ("protocol = \"tcp\"", "outer-vlan = 5", "classes[0].match.outer-vlan: packets of a TUN interface"),
+        (
+            "color = \"green\"",
+            "color = \"green\"\nmpls-tc = 5",
+            "classes[1].mpls-tc: packets of a TUN interface",
+        ),
+    ] {
+        let text = tun.replace(from, to).replace(", destination-ports = \"5000..5009\"", "");
+        let error = Config::read(&text, "r.toml").unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn each_problem_is_named_where_it_stands() {
     let cases = [
@@ -127,6 +144,17 @@ fn each_problem_is_named_where_it_stands() {
             "port = ",
             "r.toml:21: classes[0].match.port: unknown key `port`; write `source-ports` or `destination-ports`",
         ),
+        (
+            "\"tcp\"",
+            "\"tcp\", vlan = 4095",
+            "r.toml:21: classes[0].match.vlan: `4095`: expected a number from 0 to 4094",
+        ),
+        (
+            "\"tcp\"",
+            "\"tcp\", vlam = 5",
+            "r.toml:21: classes[0].match.vlam: unknown key `vlam`; did you mean `vlan`?",
+        ),
+        ("color = \"green\"", "color = \"green\"\npcp = 8", "r.toml:29: classes[1].pcp: it has three bits"),
         ("\"tcp\"", "\"tpc\"", "r.toml:21: classes[0].match.protocol: unknown protocol `tpc`"),
         (
             "\"tcp\"",

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -100,7 +100,10 @@ impl Lab {
     pub fn write(&self, config: &str) -> PathBuf {
         let path = self.folder.join("router.toml");
         let user = if there_are_others() { USER } else { "user = \"root\"\n" };
-        std::fs::write(&path, config.replace(USER, user)).unwrap();
+        // Replaced as a whole: a router that runs never reads a part of it.
+        let next = self.folder.join("next.toml");
+        std::fs::write(&next, config.replace(USER, user)).unwrap();
+        std::fs::rename(&next, &path).unwrap();
         path
     }
 
@@ -290,4 +293,25 @@ pub fn fails(command: &mut Command, code: i32, text: &str) {
     let said = String::from_utf8(done.stderr).unwrap();
     assert_eq!(done.status.code(), Some(code), "{said}");
     assert!(said.contains(text), "{text} is missing in\n{said}");
+}
+
+/// A file system of this size; gone when it is dropped.
+pub struct Small<'a>(&'a Path);
+
+impl<'a> Small<'a> {
+    pub fn mount(at: &'a Path, size: &str) -> io::Result<Self> {
+        std::fs::create_dir_all(at)?;
+        let done = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(at)
+            .output()?;
+        let why = || io::Error::other(String::from_utf8_lossy(&done.stderr).into_owned());
+        done.status.success().then_some(Self(at)).ok_or_else(why)
+    }
+}
+
+impl Drop for Small<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").args(["--lazy".as_ref(), self.0.as_os_str()]).output();
+    }
 }
