@@ -1,8 +1,8 @@
 //! Room for the packets inside the data plane, all of it taken once.
 
-/// What the device that a packet came from has kept with it until it leaves, such as its Ethernet header. The
-/// classifier reads bytes 22 to 60 ([`encapsulation`](crate::encapsulation)), which are 0 for a device without
-/// a link layer; the others are the device's own.
+/// What the device that a packet came from has kept with it until it leaves, such as its Ethernet header.
+/// The classifier reads bytes 22 to 60 ([`encapsulation`](crate::encapsulation)), which are 0 for a device
+/// without a link layer; the others are the device's own.
 pub type Head = [u8; HEAD];
 
 /// Bytes in a [`Head`].

@@ -51,9 +51,9 @@ impl Loss {
 /// Why a packet is classified without its ports, or without its protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Portless {
-    /// It is a fragment whose first fragment is not known: lost, overtaken, or forgotten.
+    /// The packet is a fragment whose first fragment is not known: lost, overtaken, or forgotten.
     Fragment = 0,
-    /// It has more extension headers than are followed.
+    /// The packet has more extension headers than are followed.
     Hidden = 1,
 }
 

@@ -1,5 +1,5 @@
-//! Headers between the addresses of an Ethernet frame and its IP packet: VLAN tags (IEEE 802.1Q), stacked ones
-//! (QinQ, IEEE 802.1ad), MPLS label stacks (RFC 3032) and PPPoE sessions (RFC 2516).
+//! Headers between the addresses of an Ethernet frame and its IP packet: VLAN tags (IEEE 802.1Q), stacked
+//! ones (QinQ, IEEE 802.1ad), MPLS label stacks (RFC 3032) and PPPoE sessions (RFC 2516).
 //!
 //! A device moves them into the packet's [`Head`], so that all else sees an IP packet. The classifier reads
 //! them there, and they leave as they came, apart from [`remark`]. Every function is total: whatever the
@@ -11,7 +11,8 @@ use crate::buffers::Head;
 use crate::spec::Remark;
 use crate::wire;
 
-/// Where in a [`Head`] the VLAN tag stands that the kernel took out of the frame (protocol and tag), or zeros.
+/// Where in a [`Head`] the VLAN tag stands that the kernel took out of the frame (protocol and tag), or
+/// zeros.
 pub const TAG: Range<usize> = 22..26;
 /// Where in a [`Head`] the Ethernet type stands.
 pub const TYPE: Range<usize> = 26..28;

@@ -24,7 +24,8 @@ pub fn set_fifo(priority: i32) -> io::Result<()> {
 fn has_fifo(priority: i32) -> bool {
     let mut parameters = libc::sched_param { sched_priority: 0 };
     #[expect(unsafe_code, reason = "no crate wraps it")]
-    // SAFETY: the pointer is to a value that lives through the call, which writes it; 0 is the calling thread.
+    // SAFETY: the pointer is to a value that lives through the call, which writes it; 0 is the calling
+    // thread.
     let policy = unsafe {
         libc::sched_getparam(0, &raw mut parameters);
         libc::sched_getscheduler(0)

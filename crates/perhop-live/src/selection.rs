@@ -39,11 +39,11 @@ pub struct Match {
     pub outer_vlan: Option<Numbers<4094>>,
     /// The priority code point of the outermost tag.
     pub outer_pcp: Option<Numbers<7>>,
-    /// Their topmost MPLS label.
+    /// The topmost MPLS label.
     pub mpls_label: Option<Numbers<0xf_ffff>>,
     /// The traffic class of this label.
     pub mpls_tc: Option<Numbers<7>>,
-    /// Their PPPoE session.
+    /// The PPPoE session.
     pub pppoe_session: Option<Numbers<0xffff>>,
     /// Leaves out the packets that agree with every key of this table.
     pub not: Option<Except>,

@@ -110,7 +110,7 @@ pub struct StreamSpec {
     pub selector: Selector,
     /// Color and codepoint of its packets before they pass a meter.
     pub coloring: Coloring,
-    /// What is written into the headers before its packets.
+    /// Values to write into the headers before its packets.
     pub remark: Remark,
     /// The contracted rate of its flow.
     pub service: ServiceLevel,
@@ -164,7 +164,7 @@ pub enum Coloring {
     Fixed(Color, Dscp),
 }
 
-/// What is written into the headers before a packet, where it has them; `None` leaves them as they are.
+/// Values to write into the headers before a packet, where it has them; `None` leaves them as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remark {
     /// The priority code point of the outermost VLAN tag (IEEE 802.1Q), 0 to 7.

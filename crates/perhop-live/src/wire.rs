@@ -222,8 +222,8 @@ struct Upper {
 }
 
 impl Upper {
-    /// Follows the extension headers of IPv6 and the authentication header of both versions (RFC 4302); `None`
-    /// if one of them is cut off.
+    /// Follows the extension headers of IPv6 and the authentication header of both versions (RFC 4302);
+    /// `None` if one of them is cut off.
     fn find(packet: &[u8], header: &Header) -> Option<Self> {
         let Header { next: protocol, length: place, fragment, .. } = *header;
         let mut upper = Self { protocol, place, fragment, hidden: false };

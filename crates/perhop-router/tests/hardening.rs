@@ -142,8 +142,8 @@ fn as_unit() -> Vec<String> {
     before.map(String::from).into_iter().chain(options).chain(["--".into()]).collect()
 }
 
-/// The keys of a configuration that the unit has a part in: the priority that it gives, and locked memory, for which
-/// the limit must be as high as the unit sets it.
+/// The keys of a configuration that the unit has a part in: the priority that it gives, and locked memory,
+/// for which the limit must be as high as the unit sets it.
 fn keys_of_unit() -> &'static str {
     assert_eq!(of_unit("LimitMEMLOCK"), "infinity");
     let limits = fs::read_to_string("/proc/self/limits").unwrap();

@@ -1,9 +1,9 @@
-//! The router in service, for as long as one likes: hostile packets, reloads under load, kills at any moment, a
-//! clock that jumps, interfaces that go down, a disk that is full. After each, every packet is accounted for,
-//! memory has not grown, every message is one line, and nothing that was promised is lost.
+//! The router in service, for as long as one likes: hostile packets, reloads under load, kills at any moment,
+//! a clock that jumps, interfaces that go down, a disk that is full. After each, every packet is accounted
+//! for, memory has not grown, every message is one line, and nothing that was promised is lost.
 //!
-//! `PERHOP_SOAK=600` lets each story last so many seconds, `PERHOP_SOAK_SEED` tells others (`make soak`). Needs
-//! root and iproute2, and says so where it is skipped.
+//! `PERHOP_SOAK=600` lets each story last so many seconds, `PERHOP_SOAK_SEED` tells others (`make soak`).
+//! Needs root and iproute2, and says so where it is skipped.
 
 #![cfg(target_os = "linux")]
 #![expect(
@@ -74,7 +74,7 @@ fn sum(metrics: &str, name: &str, labels: &[&str]) -> f64 {
     metrics.lines().filter(of).map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()).sum()
 }
 
-/// Whether every packet that came is at one place, by the router's own counts: at devices, classes and queues.
+/// Every packet that came is at one place, by the router's own counts: at devices, classes and queues.
 fn assert_consistent(metrics: &str) {
     let all = |name: &str| sum(metrics, &format!("perhop_{name}"), &[]);
     let (received, sent, lost) =
@@ -277,7 +277,8 @@ profile = { marker = "trtcm", rate = "1Mbps", burst = "10kB", peak-rate = "2Mbps
     CONFIG.replace("20Mbps", "100Mbps").replacen("[[classes]]", &format!("{classes}[[classes]]"), 1)
 }
 
-/// Runs a story under hostile packets from both sides, and checks in the end that every frame is accounted for.
+/// Runs a story under hostile packets from both sides, and checks in the end that every frame is accounted
+/// for.
 fn under_attack(lab: &Lab, router: &Router, name: &str, mut story: impl FnMut() + Send) -> (u64, Memory) {
     let before = kernel(lab);
     let ends = [(0, "a0"), (2, "b0")].map(|(number, device)| {
@@ -303,7 +304,7 @@ fn under_attack(lab: &Lab, router: &Router, name: &str, mut story: impl FnMut() 
     assert_consistent(&metrics);
     let after = kernel(lab);
     for (side, device) in ["inside", "outside"].into_iter().enumerate() {
-        let label = format!("side=\"{side}\"", side = device);
+        let label = format!("side=\"{device}\"");
         let read = ["received_packets", "passed_frames", "refused_frames"]
             .map(|what| sum(&metrics, &format!("perhop_{what}_total"), &[&label]));
         assert_eq!(read.iter().sum::<f64>(), after.0[side] - before.0[side], "{device}\n{metrics}");
@@ -408,7 +409,8 @@ fn reloads_under_load_lose_nothing() {
     conclude(router, "reloads", &told);
 }
 
-/// How many packets are in a file, which must be whole up to a packet that is cut off, with their times in order.
+/// How many packets are in a file, which must be whole up to a packet that is cut off, with their times in
+/// order.
 fn packets(path: &Path) -> u64 {
     times(path).len() as u64
 }
@@ -539,7 +541,7 @@ fn a_clock_that_jumps_disturbs_neither_packets_nor_captures() {
     assert_consistent(&metrics);
     // The clock at the start counts, and from there on the time that passes.
     let captured = times(&capture);
-    let real = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i128;
+    let real = i128::from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs());
     let shown = captured.iter().map(|time| time / 1_000_000_000 - i128::from(at_start));
     let took = i128::from(began.elapsed().as_secs()) + 60;
     assert!(shown.clone().all(|time| (real - took..=real + 60).contains(&time)), "{:?}", shown.max());
@@ -594,15 +596,15 @@ fn a_disk_that_is_full_now_and_then_costs_packets_of_the_capture_alone_and_all_a
             return;
         }
     };
-    let files = "capture = { size = \"1MB\", files = 2 }\n";
-    let config = lab.write(&format!("{files}{CONFIG}"));
+    let kept = "capture = { size = \"1MB\", files = 2 }\n";
+    let config = lab.write(&format!("{kept}{CONFIG}"));
     let (filler, capture) = (folder.join("filler"), folder.join("all.pcapng"));
     let router = lab.start(&config, &["--capture", capture.to_str().unwrap()]);
-    let (mut rng, began, mut fills, mut memory) = (rng("disk"), Instant::now(), 0, Memory::new());
+    let (mut rng, began, mut times_full, mut memory) = (rng("disk"), Instant::now(), 0, Memory::new());
     while began.elapsed() < length() {
         // Whatever is left of it, up to the last byte.
         let _ = fs::write(&filler, vec![0; 3 << 20]);
-        fills += 1;
+        times_full += 1;
         lab.transfer(300_000 + rng.up_to(600_000) as usize);
         fs::remove_file(&filler).unwrap();
         lab.transfer(300_000 + rng.up_to(300_000) as usize);
@@ -619,7 +621,8 @@ fn a_disk_that_is_full_now_and_then_costs_packets_of_the_capture_alone_and_all_a
     memory.assert_bounded();
     let kept: BTreeSet<_> = [capture, folder.join("all.1.pcapng")].iter().map(|path| packets(path)).collect();
     assert!(kept.iter().any(|packets| *packets > 0));
-    let told = format!("{fills} times full, {written} written, {missed} missed, memory {:?} kB", memory.most);
+    let told =
+        format!("{times_full} times full, {written} written, {missed} missed, memory {:?} kB", memory.most);
     conclude(router, "disk", &told);
     drop(small);
 }

@@ -41,7 +41,7 @@ pub trait Device: AsFd {
 pub struct Aside {
     /// Frames that are no IP packets, such as ARP's, passed on as they are.
     pub passed: Amount,
-    /// Those of them that have labels, a session or several tags, behind which no IP packet is found.
+    /// Frames passed on that have labels, a session or several tags, behind which no IP packet is found.
     pub unread: u64,
     /// Frames that could not be passed on, the device on the other side having no room for them or no use.
     pub unpassed: u64,

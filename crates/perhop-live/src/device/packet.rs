@@ -32,8 +32,8 @@ pub struct Ethernet {
     went_down: Cell<bool>,
 }
 
-/// Where things stand in a [`Head`]: what offloads left to be done, the addresses, then the headers before the
-/// packet.
+/// Where things stand in a [`Head`]: what offloads left to be done, the addresses, then the headers before
+/// the packet.
 const PREAMBLE: usize = 10;
 const ADDRESSES: usize = TAG.start;
 

@@ -369,8 +369,8 @@ pub fn offer(plane: &mut Plane, device: usize, packet: &[u8], now: Instant, sink
     }
 }
 
-/// Bytes as a frame: Ethernet type, tag of the kernel, and what follows. Headers before its packet come off and
-/// go back on; what cannot be read stays as it was.
+/// Bytes as a frame: Ethernet type, tag of the kernel, and what follows. Headers before its packet come off
+/// and go back on; what cannot be read stays as it was.
 pub fn take_apart(input: &[u8]) {
     let Some((before, payload)) = input.split_at_checked(6) else { return };
     let mut head = [0; HEAD];

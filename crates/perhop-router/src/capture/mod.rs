@@ -53,6 +53,9 @@ pub struct Capture {
     drops_only: bool,
     /// The wall-clock time at the plane's time zero, in nanoseconds since 1970.
     epoch: u64,
+    /// The time of the last packet. A packet that is lost on arrival may come after others that were sent
+    /// since: it has their time, because readers want times in order.
+    latest: u64,
     records: SyncSender<Record>,
     /// Buffers of packets that have been written.
     spare: Receiver<Vec<u8>>,
@@ -110,7 +113,8 @@ impl Capture {
         let (end, ended) = mpsc::sync_channel(1);
         let thread = thread::Builder::new().name("capture".into());
         thread.spawn(move || drop(end.send(writer.write(&to_write, &done))))?;
-        let ours = Self { drops_only, epoch, records, spare, missed: [0; 2], state: Arc::clone(&state) };
+        let ours =
+            Self { drops_only, epoch, latest: 0, records, spare, missed: [0; 2], state: Arc::clone(&state) };
         Ok((ours, Writing { ended, state }))
     }
 
@@ -140,7 +144,8 @@ impl Capture {
             Ok(mut room) => {
                 room.clear();
                 room.extend_from_slice(packet);
-                let time = self.epoch + now.as_nanos();
+                let time = self.latest.max(self.epoch + now.as_nanos());
+                self.latest = time;
                 let missed = self.missed[device];
                 let record = Record { interface: device as u32, time, direction, packet: room, why, missed };
                 self.records.try_send(record).is_ok()

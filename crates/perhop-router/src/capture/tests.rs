@@ -40,6 +40,30 @@ fn packets_reach_the_file_or_are_counted() {
     );
 }
 
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a capture is a file")]
+fn times_never_go_back() {
+    let path = std::env::temp_dir().join(format!("perhop-capture-{}-times.pcapng", std::process::id()));
+    let file = ring::open(&path, 0o600).unwrap();
+    let names = names();
+    let setup = Setup { interfaces: &names, limit: 1 << 30, drops_only: false, longest: 1500 };
+    let (mut capture, writing) =
+        Capture::begin(vec![file], &setup, Clock::start(), Log::new(log::WAITING).0).unwrap();
+    capture.sent(0, &[0x45; 40], Instant::from_nanos(9000));
+    capture.lost(1, &[0x45; 40], Loss::Dropped(Reason::Early), Instant::from_nanos(8000));
+    capture.sent(0, &[0x45; 40], Instant::from_nanos(9500));
+    drop(capture);
+    writing.finish().1.unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let mut reader = perhop_pcap::read::Capture::open(file).unwrap();
+    let mut times = Vec::new();
+    while let Some(record) = reader.read_next().unwrap() {
+        times.push(record.time.unwrap());
+    }
+    assert_eq!(times.iter().map(|time| time - times[0]).collect::<Vec<_>>(), [0, 0, 500]);
+}
+
 /// Packets in a file, how many of each interface they say were missed before them, and the sums at its end.
 fn read_back(file: &[u8]) -> (u64, [u64; 2], Vec<(u64, u64)>) {
     let mut reader = PcapNgReader::new(file).unwrap();

@@ -166,7 +166,7 @@ impl Lab {
     /// Sends so many bytes from left to right, has them compared, and returns how long it took.
     pub fn transfer(&self, bytes: usize) -> Duration {
         let to = SocketAddr::from((RIGHT, 5001));
-        let listener = self.within(2, || TcpListener::bind(to).unwrap());
+        let listener = self.within(2, || listen(to));
         let began = Instant::now();
         let mut sender = self.within(0, || connect(to));
         let data: Vec<u8> = (0..bytes).map(|n| (n / 7 % 251) as u8).collect();
@@ -253,6 +253,18 @@ pub fn ip(arguments: &str) -> Result<(), String> {
     let done = Command::new("ip").args(arguments.split(' ')).output().map_err(|error| error.to_string())?;
     let why = || format!("ip {arguments}: {}", String::from_utf8_lossy(&done.stderr).trim());
     done.status.success().then_some(()).ok_or_else(why)
+}
+
+/// Listens there, as soon as no child that is about to become another program holds the last listener.
+fn listen(at: SocketAddr) -> TcpListener {
+    let began = Instant::now();
+    loop {
+        match TcpListener::bind(at) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && began.elapsed().as_secs() < 10 => {}
+            bound => return bound.unwrap(),
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 pub fn connect(to: SocketAddr) -> TcpStream {
