@@ -150,6 +150,7 @@ fn spec() -> PlaneSpec {
         meters: vec![meter(0), meter(1)],
         controls: vec![],
         streams: vec![stream(0), stream(1)],
+        ..PlaneSpec::default()
     }
 }
 

@@ -3,7 +3,8 @@
 use etherparse::PacketBuilder;
 use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
 use perhop_live::{
-    Coloring, Fixed, Head, Hop, MeterSpec, Plane, PlaneSpec, ReportSpec, Selector, Sink, StreamSpec, wire,
+    Coloring, Fixed, Head, Hop, MeterSpec, Plane, PlaneSpec, Remark, ReportSpec, Selector, Sink, StreamSpec,
+    wire,
 };
 
 use crate::script;
@@ -29,6 +30,7 @@ fn plane(delay: Duration, buffers: u32) -> PlaneSpec {
         device: 0,
         selector: Selector::default(),
         coloring: Coloring::Fixed(Color::Yellow, Dscp::DEFAULT),
+        remark: Remark::default(),
         service: ServiceLevel::NONE,
         label: 0,
         route: vec![Hop::Meter(0)],
