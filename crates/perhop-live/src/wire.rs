@@ -227,13 +227,16 @@ impl Upper {
     fn find(packet: &[u8], header: &Header) -> Option<Self> {
         let Header { next: protocol, length: place, fragment, .. } = *header;
         let mut upper = Self { protocol, place, fragment, hidden: false };
-        for _ in 0..MOST_EXTENSIONS {
+        for followed in 0..=MOST_EXTENSIONS {
             if upper.fragment.is_some_and(|fragment| !fragment.is_first) {
                 return Some(upper);
             }
             let is_extension = EXTENSIONS.contains(&upper.protocol) || upper.protocol == FRAGMENT;
             if upper.protocol != AUTHENTICATION && !(header.is_v6 && is_extension) {
                 return Some(upper);
+            }
+            if followed == MOST_EXTENSIONS {
+                break;
             }
             let &[next, count, ..] = packet.get(upper.place..)? else { return None };
             let length = match upper.protocol {

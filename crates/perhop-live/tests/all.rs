@@ -15,6 +15,7 @@ mod script;
 #[path = "../../perhop-core/tests/common/seeds.rs"]
 mod seeds;
 
+mod classes;
 mod conservation;
 mod control;
 mod parity;

@@ -73,6 +73,10 @@ fn what_cannot_be_replayed_is_refused_with_its_place() {
             "replay: match.source-ports: only tcp and udp have ports; leave this key out, or change `protocol`",
         ),
         (
+            format!("{{{meter}, \"match\": {{\"vlan\": 5}}}}"),
+            "replay: match.vlan: a replay reads the IP packets of a capture, not their frames; leave this key out",
+        ),
+        (
             r#"{"meter": {"marker": "twam", "rate": "1Mbps"}}"#.into(),
             "replay: meter.marker: `twam` follows the windows of TCP senders, which a capture does not have",
         ),
