@@ -227,7 +227,11 @@ impl Measured<'_> {
             let (now, then) = (of(streams_now), of(streams_then));
             std::array::from_fn(|color| now[color] - then[color])
         };
-        let mut marked = by_color(|counts| counts.marked);
+        let at_host = self.at(flow.from).sent.marked.get(number).copied().flatten();
+        let (mut marked, at_host) = match at_host {
+            Some((marked, policed)) => (marked, policed),
+            None => (by_color(|counts| counts.marked), [0; 3]),
+        };
         if spec.marking == Marking::None {
             marked[spec.color.index()] = streams_now.arrived.packets - streams_then.arrived.packets;
         }
@@ -239,7 +243,10 @@ impl Measured<'_> {
             delivered_bytes,
             throughput_bps: rate(delivered_bytes, self.time(spec, flow)),
             marked,
-            policed: self.polices(spec).then(|| by_color(|counts| counts.policed)),
+            policed: self.polices(spec).then(|| {
+                let by_router = by_color(|counts| counts.policed);
+                std::array::from_fn(|color| by_router[color] + at_host[color])
+            }),
             dropped: by_color(|counts| counts.dropped),
             ..FlowOutcome::default()
         }
@@ -321,7 +328,14 @@ fn senders(setting: &Setting, scenario: &Scenario) -> Vec<String> {
     let name = |group| {
         let flow = setting.flows.iter().find(|flow| flow.group == group)?;
         Some(match &flow.kind {
-            Kind::Tcp { congestion, .. } => format!("Linux TCP, {congestion}"),
+            Kind::Tcp { kernel, own } => {
+                let sender = kernel.as_ref().map_or_else(
+                    || "perhop's own TCP".into(),
+                    |kernel| format!("Linux TCP, {}", kernel.congestion),
+                );
+                let is_received = own.as_ref().is_some_and(|own| own.receives);
+                if is_received { format!("{sender}, to perhop's own") } else { sender }
+            }
             Kind::Datagrams { .. } => "perhop's own, over UDP".into(),
         })
     };

@@ -63,7 +63,7 @@ pub fn run(
 ) -> Result<Run, LabError> {
     let network = scenario.network();
     let (setting, joint) = prepare(scenario, &network, options)?;
-    let plane = Plane::new(topology::plane(&network, &setting.flows, setting.mtu), options.seed);
+    let plane = Plane::new(topology::plane(&network, &setting), options.seed);
     let shared = Shared::new(setting.flows.len());
     let users = Users::new(&network, &setting, options.seed);
     let lab = Lab { network: &network, setting: &setting, shared: &shared, options, stop };

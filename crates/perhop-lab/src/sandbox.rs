@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::ops::AddAssign;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::thread;
@@ -121,6 +122,13 @@ pub(crate) fn set(name: &str, value: &str) -> Result<(), LabError> {
 pub(crate) struct KernelDrops {
     pub(crate) to_router: u64,
     pub(crate) to_host: u64,
+}
+
+impl AddAssign for KernelDrops {
+    fn add_assign(&mut self, other: Self) {
+        self.to_router += other.to_router;
+        self.to_host += other.to_host;
+    }
 }
 
 /// Returns the drops at the device of this name in the calling thread's network namespace.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use perhop_core::{Bytes, Duration, Instant, Rng};
+use perhop_core::{Bitrate, Bytes, Duration, Instant, Rng};
+use perhop_live::MeterSpec;
 use perhop_scenario::Scenario;
-use perhop_scenario::format::IpVersion;
+use perhop_scenario::format::{IpVersion, TcpEnd};
 use perhop_sim::application::Carrier;
-use perhop_sim::transport::tcp::{NewRenoTimer, Pacing, PartialWindowDeflation, TcpParams, Variant};
+use perhop_sim::transport::tcp::{NewRenoTimer, Pacing, PartialWindowDeflation, TcpEcn, TcpParams, Variant};
 use perhop_sim::transport::{Receiver, Sender};
-use perhop_sim::{FlowRecord, FlowSpec, Network, TransportSpec};
+use perhop_sim::{FlowRecord, FlowSpec, Marking, Network, TransportSpec};
 
 use crate::error::LabError;
 use crate::letter;
@@ -44,6 +45,8 @@ const MOST_FLOWS: usize = (u16::MAX - FIRST_PORT) as usize;
 /// option in each segment (RFC 7323).
 const SMALLEST_SEGMENT: u16 = 88;
 pub(crate) const TIMESTAMPS: u16 = 12;
+/// ACKs of so many bytes have timestamps (20 bytes of IPv4, 20 of TCP).
+const WITH_TIMESTAMPS: u64 = 52;
 /// The smallest MTU of an interface with IPv6 (RFC 8200, section 5), and of one with IPv4 (RFC 791).
 const SMALLEST_MTU: [u16; 2] = [576, 1280];
 
@@ -106,11 +109,12 @@ pub(crate) fn on_wire(data: u64, payload: u16, headers: u16) -> (u64, u64) {
 /// The sender of a flow.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    /// The kernel's TCP.
+    /// TCP.
     Tcp {
-        congestion: String,
-        /// The largest segment that it may send, options included.
-        segment: u16,
+        /// The kernel's, if that sends.
+        kernel: Option<KernelTcp>,
+        /// perhop's own, if that sends or receives.
+        own: Option<Box<OwnTcp>>,
     },
     /// The simulator's sender, over UDP.
     Datagrams {
@@ -124,7 +128,37 @@ pub(crate) enum Kind {
     },
 }
 
+/// The kernel's TCP as a sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KernelTcp {
+    /// The congestion control.
+    pub(crate) congestion: String,
+    /// The largest segment that it may send, options included.
+    pub(crate) segment: u16,
+}
+
+/// perhop's own TCP: the simulated connection on a wire.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnTcp {
+    pub(crate) params: TcpParams,
+    pub(crate) ecn: TcpEcn,
+    pub(crate) reserved: Option<Bitrate>,
+    /// The meter at its host, which tells it the color of each segment.
+    pub(crate) marker: Option<MeterSpec>,
+    /// What it draws by chance, and its meter.
+    pub(crate) rngs: (Rng, Rng),
+    pub(crate) seed: u64,
+    pub(crate) receives: bool,
+}
+
 impl HostFlow {
+    /// Returns perhop's own TCP at this host, if that is an end of the flow there.
+    pub(crate) fn own_at(&self, side: Side) -> Option<&OwnTcp> {
+        let Kind::Tcp { kernel, own: Some(own) } = &self.kind else { return None };
+        let is_here = if side == self.from { kernel.is_none() } else { own.receives };
+        is_here.then_some(own)
+    }
+
     /// Returns the bytes on the wire of so much data from the flow's beginning on, and their packets.
     pub(crate) fn on_wire(&self, data: u64) -> (u64, u64) {
         on_wire(data, self.payload, self.headers())
@@ -187,6 +221,8 @@ pub(crate) struct Setting {
     pub(crate) sysctl: Vec<(String, String)>,
     pub(crate) duration: Duration,
     pub(crate) warmup: Duration,
+    /// First sequence numbers follow from it.
+    pub(crate) seed: u64,
     /// Notes for the reader of the results.
     pub(crate) notes: Vec<String>,
 }
@@ -207,12 +243,15 @@ impl Setting {
         let connections = connections(network);
         for ((number, spec), group) in network.flows.iter().enumerate().zip(groups(scenario)) {
             let unfit = |key: &str, text: String| LabError::Unfit(format!("flows[{group}].{key}: {text}"));
-            if spec.out_feedback.is_some() {
-                let text = "no kernel's TCP reacts to reports of OUT packets: No-OUT needs a modified sender and runs in the simulator only";
+            let group_of = &scenario.flows[group];
+            let ends = scenario.tcp_ends(group_of).unwrap_or((TcpEnd::Kernel, TcpEnd::Kernel));
+            if spec.out_feedback.is_some() && ends.0 == TcpEnd::Kernel {
+                let text = "no kernel's TCP reacts to reports of OUT packets: take `live.sender = \"perhop\"`, or the simulator";
                 return Err(unfit("out-feedback", text.into()));
             }
-            let congestion = scenario.flows[group].live.congestion.as_deref();
-            let conversion = Conversion { spec, congestion, network_header, has_timestamps, seed, unfit };
+            let congestion = group_of.live.congestion.as_deref();
+            let conversion =
+                Conversion { spec, congestion, ends, network_header, has_timestamps, seed, unfit };
             let flow = match connections.get(&number) {
                 None => conversion.host_flow(number, flows.len(), group)?,
                 Some(Half::Requests) => continue,
@@ -251,6 +290,7 @@ impl Setting {
             sysctl,
             duration: scenario.duration,
             warmup: scenario.warmup,
+            seed,
         })
     }
 
@@ -259,10 +299,15 @@ impl Setting {
         self.flows.iter().any(|flow| flow.from == side && flow.is_unattended())
     }
 
+    /// Returns whether perhop's own TCP is an end of a flow at this host.
+    pub(crate) fn has_own_at(&self, side: Side) -> bool {
+        self.flows.iter().any(|flow| flow.own_at(side).is_some())
+    }
+
     /// Returns the kernel's congestion controls that flows use.
     pub(crate) fn congestions(&self) -> impl Iterator<Item = &str> {
         self.flows.iter().filter_map(|flow| match &flow.kind {
-            Kind::Tcp { congestion, .. } => Some(congestion.as_str()),
+            Kind::Tcp { kernel, .. } => kernel.as_ref().map(|kernel| kernel.congestion.as_str()),
             Kind::Datagrams { .. } => None,
         })
     }
@@ -340,6 +385,7 @@ struct Conversion<'a, F> {
     spec: &'a FlowSpec,
     /// The congestion control that the scenario names for the kernel.
     congestion: Option<&'a str>,
+    ends: (TcpEnd, TcpEnd),
     network_header: u16,
     has_timestamps: bool,
     seed: u64,
@@ -378,13 +424,56 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
         Rng::stream(self.seed, &format!("flows/{}/{part}", self.spec.name))
     }
 
-    /// Returns the bytes of data in a packet, and the kernel's TCP that sends it.
+    /// Returns the bytes of data in a packet, and the TCP that sends it.
     fn tcp(&self, params: &TcpParams) -> Result<(u16, Kind), LabError> {
+        let (sender, receiver) = self.ends;
+        let receives = receiver == TcpEnd::Perhop;
+        let own = || self.own(params, sender == TcpEnd::Perhop, receives).map(Box::new);
+        if sender == TcpEnd::Perhop {
+            let own = own()?;
+            let options = if params.ack.get() >= WITH_TIMESTAMPS { TIMESTAMPS } else { 0 };
+            let headers = self.network_header + 20 + options;
+            let (packet, _) = self.spec.transport.packet_sizes();
+            if packet <= headers {
+                let text = format!("a packet has {headers} bytes of headers; choose a larger size");
+                return Err((self.unfit)("transport.packet", text));
+            }
+            return Ok((packet - headers, Kind::Tcp { kernel: None, own: Some(own) }));
+        }
+        let (payload, kernel) = self.kernels_tcp(params)?;
+        let own = receives.then(own).transpose()?;
+        Ok((payload, Kind::Tcp { kernel: Some(kernel), own }))
+    }
+
+    /// Returns perhop's own TCP.
+    fn own(&self, params: &TcpParams, sends: bool, receives: bool) -> Result<OwnTcp, LabError> {
+        let spec = self.spec;
+        let needs_colors = sends && params.control().needs().colors;
+        let marker = match &spec.marking {
+            Marking::Host(meter) if needs_colors => {
+                let rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
+                Some(MeterSpec { name: spec.name.clone(), params: meter.clone(), rate })
+            }
+            Marking::Ingress(_) | Marking::Edge(_) if needs_colors => {
+                let text = "on real packets this sender knows the colors that its own host gives, and not those of a router: give \
+                            the group a profile of its own and no path, or simulate the scenario";
+                return Err((self.unfit)("profile", text.into()));
+            }
+            _ => None,
+        };
+        let seed = self.stream("congestion").next_u64();
+        let rngs = (self.stream("transport"), self.stream("marker"));
+        let (params, ecn, reserved) = (params.clone(), spec.tcp_ecn, spec.reserved);
+        Ok(OwnTcp { params, ecn, reserved, marker, rngs, seed, receives })
+    }
+
+    /// Returns the bytes of data in a packet, and the kernel's TCP that sends it.
+    fn kernels_tcp(&self, params: &TcpParams) -> Result<(u16, KernelTcp), LabError> {
         let headers = self.network_header + 20;
         let (packet, _) = self.spec.transport.packet_sizes();
         if packet < headers + SMALLEST_SEGMENT {
             let text = format!(
-                "Linux sends no packets smaller than {}B; choose a larger size",
+                "Linux sends no packets smaller than {}B; choose a larger size, or `live.sender = \"perhop\"`",
                 headers + SMALLEST_SEGMENT
             );
             return Err((self.unfit)("transport.packet", text));
@@ -393,7 +482,7 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
         let congestion = congestion.map_err(|(key, text)| (self.unfit)(key, text))?;
         let segment = packet - headers;
         let payload = segment - if self.has_timestamps { TIMESTAMPS } else { 0 };
-        Ok((payload, Kind::Tcp { congestion, segment }))
+        Ok((payload, KernelTcp { congestion, segment }))
     }
 
     /// Returns the bytes of data in a packet, and the simulator's sender that sends it over UDP.
@@ -456,8 +545,10 @@ fn note_of_buffers(params: &TcpParams) -> Option<String> {
 /// Returns where the kernel differs from the scenario.
 fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
     use perhop_scenario::format::{Flow, Transport};
+    let is_kernels =
+        |flow: &&Flow| scenario.tcp_ends(flow).is_none_or(|(sender, _)| sender == TcpEnd::Kernel);
     let tcp = || {
-        scenario.flows.iter().filter_map(|flow| match &flow.transport {
+        scenario.flows.iter().filter(is_kernels).filter_map(|flow| match &flow.transport {
             Transport::Tcp(params) => Some(params),
             _ => None,
         })
@@ -474,7 +565,7 @@ fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
     let is_unopened = |flow: &Flow| {
         flow.arrivals.is_some() && matches!(&flow.transport, Transport::Tcp(params) if !params.handshake)
     };
-    if let Some(flow) = scenario.flows.iter().find(|flow| is_unopened(flow)) {
+    if let Some(flow) = scenario.flows.iter().filter(is_kernels).find(|flow| is_unopened(flow)) {
         notes.push(format!(
             "the kernel opens each connection with a handshake, so flows of {} take a round trip longer than in a simulation \
              without `handshake = true`",

@@ -82,7 +82,7 @@ fn the_laboratorys_network_is_the_simulators() {
         let started: Vec<Instant> = simulated.flows.iter().filter_map(|flow| flow.started).collect();
         assert_eq!(setting.flows.iter().map(|flow| flow.start).collect::<Vec<_>>(), started);
 
-        let mut plane = Plane::new(topology::plane(&network, &setting.flows, setting.mtu), seed);
+        let mut plane = Plane::new(topology::plane(&network, &setting), seed);
         let mut delivered = Delivered::default();
         let warmup = Instant::ZERO + scenario.warmup;
         let mut at_warmup: Option<Vec<Counted>> = None;
@@ -153,8 +153,8 @@ fn packets_are_as_large_as_the_scenario_says() {
     let sizes = |change| {
         let setting = setting(change).unwrap();
         let flow = &setting.flows[0];
-        let Kind::Tcp { segment, .. } = flow.kind else { panic!("it is TCP") };
-        (flow.packet, segment, flow.payload, setting.mtu)
+        let Kind::Tcp { kernel: Some(kernel), .. } = &flow.kind else { panic!("it is the kernel's TCP") };
+        (flow.packet, kernel.segment, flow.payload, setting.mtu)
     };
     // 20 bytes of IP and 20 of TCP, and 12 of timestamps unless they are off.
     assert_eq!(sizes(("", "")), (576, 536, 524, 576));
@@ -211,7 +211,7 @@ fn flows_of_a_population_are_those_of_the_simulation() {
     assert_eq!(members[0].on_wire(1000), (1104, 2));
     assert_eq!(members[0].on_wire(0), (0, 0));
     // The data plane has a stream of its own for each, in each direction.
-    let plane = topology::plane(&network, &setting.flows, setting.mtu);
+    let plane = topology::plane(&network, &setting);
     assert_eq!(plane.streams.len(), 2 * (drawn.len() + 1));
     assert!(
         setting.notes.iter().any(|note| note.contains("without `handshake = true`")),
@@ -271,7 +271,7 @@ fn a_connection_of_a_user_is_one_flow_of_hosts_and_a_call_is_two() {
     assert_eq!(setting.users, users);
     // The client opens the connection, and its port names both streams; what it sends has the group's
     // codepoint.
-    let plane = topology::plane(&network, &setting.flows, setting.mtu);
+    let plane = topology::plane(&network, &setting);
     let [responses, requests] = &plane.streams[12..14] else { panic!("two streams") };
     assert_eq!((responses.device, requests.device), (topology::SENDERS, topology::RECEIVERS));
     let port = Some(20_006..=20_006);

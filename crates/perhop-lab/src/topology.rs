@@ -3,13 +3,13 @@
 use perhop_core::meter::MeterParams;
 use perhop_core::{Bitrate, Color, Direction, Dscp, Duration, FlowId, Instant, ServiceLevel};
 use perhop_live::{
-    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Remark, Selector, StreamFlow,
-    StreamSpec, WireSpec,
+    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Remark, ReportSpec, Selector,
+    StreamFlow, StreamSpec, WireSpec,
 };
 use perhop_sim::{AccessSpec, FlowSpec, Marking, Network, TransportSpec};
 
-use crate::setting::Side;
-use crate::setting::{HostFlow, PROTOCOL_TCP, PROTOCOL_UDP};
+use crate::hosts;
+use crate::setting::{HostFlow, PROTOCOL_TCP, PROTOCOL_UDP, Setting, Side};
 
 /// The device of the host that sends data, and that of the host that receives it.
 pub(crate) const SENDERS: usize = 0;
@@ -21,6 +21,7 @@ const BUFFERS: u32 = 1 << 17;
 /// Collects the parts of a data plane.
 struct Builder<'a> {
     network: &'a Network,
+    setting: &'a Setting,
     plane: PlaneSpec,
     /// For each link of the network, its place in the data plane.
     links: Vec<Hop>,
@@ -29,10 +30,12 @@ struct Builder<'a> {
 }
 
 /// Returns the data plane of a network. It has two streams for each flow: data, then ACKs or feedback.
-pub(crate) fn plane(network: &Network, flows: &[HostFlow], mtu: u16) -> PlaneSpec {
+pub(crate) fn plane(network: &Network, setting: &Setting) -> PlaneSpec {
+    let (flows, mtu) = (&setting.flows, setting.mtu);
     let window = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
     let mut builder = Builder {
         network,
+        setting,
         plane: PlaneSpec { devices: 2, mtu, buffers: BUFFERS, window, ..PlaneSpec::default() },
         links: Vec::new(),
         controls: Vec::new(),
@@ -107,7 +110,8 @@ impl Builder<'_> {
 
     /// Adds the two streams of a flow: data, and ACKs or feedback.
     fn add_flow(&mut self, spec: &FlowSpec, flow: &HostFlow) {
-        let (at_host, at_router) = self.meters_of(spec, &flow.name);
+        let is_marked = flow.own_at(flow.from).is_some_and(|own| own.marker.is_some());
+        let (at_host, at_router) = if is_marked { (None, None) } else { self.meters_of(spec, &flow.name) };
         let control = self.control_of(spec, flow, at_host.or(at_router));
         // Numbers of wires follow from this order.
         let from_sender = self.access(spec.access.as_ref());
@@ -137,12 +141,18 @@ impl Builder<'_> {
         };
         let id = FlowId(flow.number as u32);
         let label = spec.path.map_or(0, |path| self.network.paths[path].label);
+        if let (Some(delay), Some(_)) = (spec.out_feedback, flow.own_at(flow.from)) {
+            let (source, destination) =
+                (hosts::router(self.setting.ip), hosts::end_of(self.setting, flow, flow.from, flow.port));
+            let stream = self.plane.streams.len();
+            self.plane.reports.push(ReportSpec { stream, device: sender, delay, source, destination });
+        }
         self.plane.streams.push(StreamSpec {
             name: flow.name.clone(),
             flow: StreamFlow::One(id, Direction::Forward),
             device: sender,
             selector: data,
-            coloring: Coloring::Fixed(spec.color, spec.dscp),
+            coloring: if is_marked { Coloring::Trust } else { Coloring::Fixed(spec.color, spec.dscp) },
             remark: Remark::default(),
             service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
             label,

@@ -549,6 +549,22 @@ pub struct Live {
     /// the shortest round-trip time without queues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lateness: Option<Duration>,
+    /// The sender of the TCP of all groups that have none of their own and no `application`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<TcpEnd>,
+    /// The receiver of the TCP of all groups that have none of their own and no `application`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<TcpEnd>,
+}
+
+/// An end of TCP connections on real packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TcpEnd {
+    /// The kernel's TCP.
+    Kernel,
+    /// perhop's own, the simulated `transport` behind real segments.
+    Perhop,
 }
 
 /// Settings of a group of flows for real packets.
@@ -558,6 +574,13 @@ pub struct FlowLive {
     /// The kernel's congestion control, such as `cubic` or `bbr`. Default: the one closest to `transport`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
+    /// The sender of the flows' TCP. Default: the kernel, unless no kernel has the `transport`, as with
+    /// two-windows TCP, `out-feedback` and `ecn = "l4s"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<TcpEnd>,
+    /// The receiver of the flows' TCP. Default: the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<TcpEnd>,
 }
 
 /// A version of the Internet Protocol: 4 or 6.

@@ -1,6 +1,7 @@
 //! The two hosts: a few threads each, in a network namespace of its own.
 
 mod counts;
+mod endpoints;
 mod limits;
 mod receiving;
 mod role;
@@ -42,6 +43,21 @@ const KERNEL_QUEUE: u32 = 100_000;
 const IPV4: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 55, 0, 1), Ipv4Addr::new(10, 55, 0, 2)];
 const IPV6: [Ipv6Addr; 2] =
     [Ipv6Addr::new(0xfd55, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::new(0xfd55, 0, 0, 0, 0, 0, 0, 2)];
+
+/// The interface between a host's kernel and perhop's own TCP there, and their addresses on it: the kernel
+/// forwards packets between this interface and the one to the router.
+const OWN_INTERFACE: &str = "perhop1";
+const OWN_IPV4: [[Ipv4Addr; 2]; 2] = [
+    [Ipv4Addr::new(10, 55, 1, 254), Ipv4Addr::new(10, 55, 1, 1)],
+    [Ipv4Addr::new(10, 55, 2, 254), Ipv4Addr::new(10, 55, 2, 1)],
+];
+const OWN_IPV6: [[Ipv6Addr; 2]; 2] = [
+    [Ipv6Addr::new(0xfd55, 1, 0, 0, 0, 0, 0, 254), Ipv6Addr::new(0xfd55, 1, 0, 0, 0, 0, 0, 1)],
+    [Ipv6Addr::new(0xfd55, 2, 0, 0, 0, 0, 0, 254), Ipv6Addr::new(0xfd55, 2, 0, 0, 0, 0, 0, 1)],
+];
+/// The router's address, from which markers report.
+const ROUTER: (Ipv4Addr, Ipv6Addr) =
+    (Ipv4Addr::new(10, 55, 0, 9), Ipv6Addr::new(0xfd55, 0, 0, 0, 0, 0, 0, 9));
 
 /// State that hosts and router share during a run.
 #[derive(Debug)]
@@ -148,6 +164,7 @@ pub(crate) fn run(
     let has_servers = side == Side::Sending && !setting.users.is_empty();
     let servers = has_servers.then(|| listen(setting, side)).transpose();
     let servers = servers.map_err(LabError::doing("opening the servers' socket"))?;
+    let own = setting.has_own_at(side).then(|| endpoints::open(setting, side)).transpose()?;
     let _ = progress.send(Progress::Ready);
     let Ok(clock) = go.recv() else { return Ok(Done::default()) };
     let is_origin = setting.has_flows_from(side);
@@ -155,11 +172,13 @@ pub(crate) fn run(
     let common = Common { side, setting, shared, clock, asks };
     let stopping = |_: &io::Error| shared.stop();
     // Threads that start here are in this host's namespace.
-    let (sent, received, of_users) = thread::scope(|scope| {
+    let (sent, received, of_own, of_users) = thread::scope(|scope| {
         let run_senders = move || sending::send(common, windows.clone());
         let senders = is_origin.then(|| scope.spawn(move || run_senders().inspect_err(stopping)));
         let run_receivers = move || receiving::receive(common, open);
         let sinks = is_destination.then(|| scope.spawn(move || run_receivers().inspect_err(stopping)));
+        let run_own = |device| endpoints::run(common, device, windows.clone());
+        let own = own.map(|device| scope.spawn(move || run_own(device).inspect_err(stopping)));
         let of_users = if setting.users.is_empty() {
             Ok(UserResults::default())
         } else {
@@ -168,14 +187,20 @@ pub(crate) fn run(
         let of_users = of_users.inspect_err(stopping);
         let sent = senders.map(|thread| thread.join().expect("senders do not panic"));
         let received = sinks.map(|thread| thread.join().expect("receivers do not panic"));
-        (sent.transpose(), received.transpose(), of_users)
+        let own = own.map(|thread| thread.join().expect("perhop's own TCP does not panic"));
+        (sent.transpose(), received.transpose(), own.transpose(), of_users)
     });
-    Ok(Done {
+    let mut done = Done {
         sent: sent.map_err(LabError::doing("sending"))?.unwrap_or_default(),
         received: received.map_err(LabError::doing("receiving"))?.unwrap_or_default(),
         users: of_users.map_err(LabError::doing("running users"))?,
         drops: sandbox::device_drops(INTERFACE),
-    })
+    };
+    if let Some(own) = of_own.map_err(LabError::doing("running perhop's own TCP"))? {
+        done.add(setting, side, own);
+        done.drops += sandbox::device_drops(OWN_INTERFACE);
+    }
+    Ok(done)
 }
 
 /// Opens the socket of a host to which TCP connections come.
@@ -186,6 +211,27 @@ fn listen(setting: &Setting, side: Side) -> io::Result<Socket> {
     listener.bind(&here.into())?;
     listener.listen(4096)?;
     Ok(listener)
+}
+
+/// Returns the address of the end of a flow at a host, with this port: the kernel's, or perhop's own TCP's.
+pub(crate) fn end_of(setting: &Setting, flow: &HostFlow, side: Side, port: u16) -> SocketAddr {
+    if flow.own_at(side).is_none() {
+        return address(side, setting.ip, port);
+    }
+    let address = match setting.ip {
+        IpVersion::V4 => IpAddr::from(OWN_IPV4[side as usize][1]),
+        IpVersion::V6 => IpAddr::from(OWN_IPV6[side as usize][1]),
+    };
+    SocketAddr::new(address, port)
+}
+
+/// Returns the address of the router's markers.
+pub(crate) fn router(ip: IpVersion) -> SocketAddr {
+    let address = match ip {
+        IpVersion::V4 => IpAddr::from(ROUTER.0),
+        IpVersion::V6 => IpAddr::from(ROUTER.1),
+    };
+    SocketAddr::new(address, 1)
 }
 
 fn address(side: Side, ip: IpVersion, port: u16) -> SocketAddr {
@@ -238,8 +284,8 @@ pub(crate) fn interface(setting: &Setting, side: Side) -> TunSpec {
     TunSpec {
         name: INTERFACE.into(),
         mtu: setting.mtu,
-        ipv4: (!six).then_some((IPV4[side as usize], 24)),
-        ipv6: six.then_some((IPV6[side as usize], 64)),
+        ipv4: (!six).then_some((IPV4[side as usize], 16)),
+        ipv6: six.then_some((IPV6[side as usize], 16)),
         queue: KERNEL_QUEUE,
     }
 }

@@ -106,7 +106,7 @@ impl Role for Receivers {
                 host.waiter.add(&socket.as_fd(), EpollFlags::EPOLLIN, number as u64)?;
             }
         }
-        if host.common.side == Side::Receiving && host.common.setting.congestions().next().is_some() {
+        if host.common.side == Side::Receiving && host.common.setting.flows.iter().any(HostFlow::is_tcp) {
             host.glance();
         }
         Ok(())

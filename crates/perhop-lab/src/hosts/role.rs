@@ -8,9 +8,9 @@ use perhop_live::Clock;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::waiter::{GLANCE, Waiter};
-use super::{Shared, address};
+use super::{Shared, address, end_of};
 use crate::setting::Side;
-use crate::setting::{FIRST_PORT, HostFlow, Kind, LISTENER, Setting};
+use crate::setting::{FIRST_PORT, HostFlow, KernelTcp, Kind, LISTENER, Setting};
 
 /// The key of the listener.
 const LISTENING: u64 = u64::MAX - 1;
@@ -190,11 +190,11 @@ impl<T: Ord + Copy> Host<'_, T> {
     /// Begins to open a flow's connection to the other host. Returns its socket, and how it began.
     pub(super) fn connect(&self, flow: &HostFlow) -> io::Result<(Socket, io::Result<()>)> {
         let Common { side, setting, .. } = self.common;
-        let there = address(side.other(), setting.ip, LISTENER);
+        let there = end_of(setting, flow, side.other(), LISTENER);
         let socket =
             Socket::new(Domain::for_address(there), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
-        if let Kind::Tcp { congestion, segment, .. } = &flow.kind {
+        if let Kind::Tcp { kernel: Some(KernelTcp { congestion, segment }), .. } = &flow.kind {
             socket.set_tcp_congestion(congestion.as_bytes())?;
             socket.set_tcp_mss(u32::from(*segment))?;
         }

@@ -34,6 +34,9 @@ pub(crate) struct Sent {
     pub(crate) receiver_windows: Vec<u32>,
     /// Bytes that TCP has acknowledged.
     pub(crate) acked: Vec<u64>,
+    /// Packets by the color that the host's own meter gave them, and those that it dropped, for flows that it
+    /// marks.
+    pub(crate) marked: Vec<Option<([u64; 3], [u64; 3])>>,
     /// Flows that broke, and why.
     pub(crate) failed: Vec<String>,
     /// Flows that had not connected by the end.
@@ -103,7 +106,8 @@ impl Role for Senders<'_> {
 
     fn begin(&mut self, host: &mut Host<'_, Task>) -> io::Result<()> {
         for (number, Flow { spec, .. }) in self.flows.iter().enumerate() {
-            if spec.from == host.common.side && spec.is_unattended() {
+            let side = host.common.side;
+            if spec.from == side && spec.is_unattended() && spec.own_at(side).is_none() {
                 host.at(spec.start, Task::Start(number));
                 host.at(spec.stop.unwrap_or(Instant::NEVER), Task::Stop(number));
             }

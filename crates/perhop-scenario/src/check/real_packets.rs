@@ -5,13 +5,13 @@ use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_sim::TransportSpec;
 use perhop_sim::application::{ApplicationParams, Carrier};
-use perhop_sim::transport::tcp::TcpEcn;
+use perhop_sim::transport::tcp::{TcpEcn, Variant};
 
 use super::Checked;
 use super::links::changing_key;
 use crate::directions::QueuePlace;
 use crate::error::{Problem, at_flow, at_table, steps};
-use crate::format::{Flow, FlowProfile, Scenario, Setting, Transport};
+use crate::format::{Flow, FlowProfile, Scenario, Setting, TcpEnd, Transport};
 use crate::one_flow_per_group::{LinkSelection, OneFlowPerGroup};
 use crate::plugins::simulated_only;
 
@@ -47,9 +47,12 @@ pub(super) fn check_real_packets(scenario: &Scenario) -> Checked {
     })?;
     check_kernels_ecn(scenario)?;
     check_flows(scenario, |flow| {
-        let text = "Linux sends ECT(1) only with TCP Prague, which is not part of it: take `ecn = \"accurate\"`, or the simulator";
-        (flow.ecn == TcpEcn::L4s).then(|| ("ecn", text.into()))
+        let text = "Linux sends ECT(1) only with TCP Prague, which is not part of it: take `live.sender = \"perhop\"`, `ecn = \
+                    \"accurate\"`, or the simulator";
+        let is_own = scenario.tcp_ends(flow).is_some_and(|ends| ends.0 == TcpEnd::Perhop);
+        (flow.ecn == TcpEcn::L4s && !is_own).then(|| ("ecn", text.into()))
     })?;
+    check_flows(scenario, |flow| ends_without_effect(scenario, flow))?;
     check_marks(scenario)
 }
 
@@ -58,6 +61,39 @@ fn check_flows(scenario: &Scenario, refused: impl Fn(&Flow) -> Option<(&'static 
     let mut groups = scenario.flows.iter().enumerate();
     let found = groups.find_map(|(number, flow)| Some((number, refused(flow)?)));
     found.map_or(Ok(()), |(number, (key, text))| Err(Problem::at(at_flow(number, key), text)))
+}
+
+/// Returns the key of a group that chooses an end of TCP and cannot, and why.
+fn ends_without_effect(scenario: &Scenario, flow: &Flow) -> Option<(&'static str, String)> {
+    let given = if flow.live.sender.is_some() {
+        Some("live.sender")
+    } else {
+        flow.live.receiver.map(|_| "live.receiver")
+    };
+    let ends = scenario.tcp_ends(flow);
+    if let (Some(key), None) = (given, ends) {
+        let text = if flow.application.is_some() {
+            "the connections of users are the kernel's: leave this key out"
+        } else {
+            "only TCP has ends of the kernel and of perhop: leave this key out"
+        };
+        return Some((key, text.into()));
+    }
+    let (sender, receiver) = ends?;
+    if let (Some(TcpEnd::Perhop), Some(name)) = (flow.live.sender, &flow.live.congestion) {
+        let text = format!(
+            "`{name}` is the kernel's congestion control, and `live.sender = \"perhop\"` has that of `transport`: leave one of \
+             the keys out"
+        );
+        return Some(("live.congestion", text));
+    }
+    let Transport::Tcp(params) = &flow.transport else { return None };
+    let is_own = sender == TcpEnd::Perhop || receiver == TcpEnd::Perhop;
+    (is_own && params.tcp == Variant::Quic).then(|| {
+        let text = "QUIC runs in the simulator only: name the kernel's congestion control in `live.congestion`, and the flow is \
+                    TCP's, or simulate the scenario";
+        ("transport.tcp", text.into())
+    })
 }
 
 /// Checks that links are written out: the laboratory is built link by link.
@@ -165,6 +201,25 @@ fn check_marks(scenario: &Scenario) -> Checked {
 }
 
 impl Scenario {
+    /// Returns the sender and the receiver of a group's TCP on real packets; `None` for other transports, and
+    /// for users, whose connections are the kernel's.
+    pub fn tcp_ends(&self, flow: &Flow) -> Option<(TcpEnd, TcpEnd)> {
+        let Transport::Tcp(params) = &flow.transport else { return None };
+        if flow.application.is_some() {
+            return None;
+        }
+        let has_no_kernel = flow.live.congestion.is_none()
+            && params.tcp != Variant::Quic
+            && (flow.out_feedback.is_some()
+                || flow.ecn == TcpEcn::L4s
+                || params.control().info().origin.linux.is_none());
+        let needed = has_no_kernel.then_some(TcpEnd::Perhop);
+        let common = self.live.sender.filter(|_| flow.live.congestion.is_none());
+        let sender = flow.live.sender.or(common).or(needed).unwrap_or(TcpEnd::Kernel);
+        let receiver = flow.live.receiver.or(self.live.receiver).unwrap_or(TcpEnd::Kernel);
+        Some((sender, receiver))
+    }
+
     /// Returns the kernel's settings for ECN that correspond to the flows' `ecn`, unless the scenario itself
     /// sets them.
     pub fn kernels_ecn(&self) -> Option<(&'static str, &'static str)> {

@@ -115,8 +115,8 @@ impl Role for Attendants<'_> {
         if !self.owners.contains_key(&number) {
             return Ok(());
         }
-        if let Kind::Tcp { congestion, .. } = &host.common.setting.flows[number].kind {
-            socket.set_tcp_congestion(congestion.as_bytes())?;
+        if let Kind::Tcp { kernel: Some(kernel), .. } = &host.common.setting.flows[number].kind {
+            socket.set_tcp_congestion(kernel.congestion.as_bytes())?;
         }
         self.attach(host, number, socket, true)
     }
