@@ -169,6 +169,7 @@ pub struct Connection {
     packets: u16,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is owed for itself")]
 #[derive(Clone, Copy, Debug, Default)]
 struct Owed {
     syn: bool,
@@ -204,7 +205,7 @@ impl Setup {
 
     /// Returns by how many bits windows are to be shifted so that the buffer's size fits into the header.
     fn scale(&self) -> u8 {
-        (0..14).find(|scale| self.buffer() >> scale <= u64::from(u16::MAX)).unwrap_or(14)
+        (0..14).find(|scale| u16::try_from(self.buffer() >> scale).is_ok()).unwrap_or(14)
     }
 }
 
@@ -294,9 +295,9 @@ impl Connection {
         self.outgoing.sender.window()
     }
 
-    /// Returns the receiver's window in bytes.
+    /// Returns the receiver's window in bytes: that of the other end, unless the simulated one is smaller.
     pub fn receiver_window(&self) -> u64 {
-        self.outgoing.window
+        self.outgoing.window.min(self.setup.buffer())
     }
 
     /// Returns the smoothed round-trip time in seconds, if there is one yet.
@@ -458,8 +459,8 @@ impl Connection {
         let bits = (syn.flags.has(Flags::AE), syn.flags.has(Flags::CWR), syn.flags.has(Flags::ECE));
         // RFC 9768, section 3.1.1: its table of handshakes.
         let signalling = match (ecn.is_off(), ecn.counts(), self.is_active, bits) {
-            (false, true, true, (false, true, _) | (true, _, false)) => Signalling::Accurate,
-            (false, true, false, (true, true, true)) => Signalling::Accurate,
+            (false, true, true, (false, true, _) | (true, _, false))
+            | (false, true, false, (true, true, true)) => Signalling::Accurate,
             (false, _, true, (false, false, true)) | (false, _, false, (false, true, true)) => {
                 Signalling::Classic
             }
@@ -495,7 +496,7 @@ impl Connection {
         }
         let length = data.len() as u32 + u32::from(flags.has(Flags::FIN)) + u32::from(flags.has(Flags::SYN));
         let ahead = sequence.wrapping_sub(self.expected()).cast_signed();
-        let window = self.incoming.window as i64;
+        let window = self.incoming.window.cast_signed();
         let (from, end) = (i64::from(ahead), i64::from(ahead) + i64::from(length));
         let is_acceptable = if length == 0 { (0..=window).contains(&from) } else { from < window && end > 0 };
         if !is_acceptable {
@@ -537,7 +538,7 @@ impl Connection {
             self.owes.ack |= self.take_data(segment, now, deliver);
         }
         if flags.has(Flags::FIN) && self.incoming.end().is_none() {
-            let end = self.place_of(sequence) + data.len() as i64;
+            let end = self.place_of(sequence) + i64::from(data.len() as u32);
             self.incoming.on_end(end.unsigned_abs());
         }
         self.owes.ack |= self.incoming.end().is_some();
@@ -547,15 +548,15 @@ impl Connection {
     /// Returns the offset of the data that a sequence number of the other end stands for.
     fn place_of(&self, sequence: u32) -> i64 {
         let ahead = sequence.wrapping_sub(self.their_number_of(self.incoming.expected)).cast_signed();
-        self.incoming.expected as i64 + i64::from(ahead)
+        self.incoming.expected.cast_signed() + i64::from(ahead)
     }
 
     /// Takes the data of a segment as far as there is room; returns whether to acknowledge it at once.
     fn take_data(&mut self, segment: &Segment<'_>, now: Instant, deliver: &mut dyn FnMut(&[u8])) -> bool {
         let place = self.place_of(segment.sequence);
-        let last = (self.incoming.expected + self.incoming.window) as i64;
-        let last = self.incoming.end().map_or(last, |end| last.min(end as i64));
-        let end = (place + segment.data.len() as i64).min(last);
+        let last = (self.incoming.expected + self.incoming.window).cast_signed();
+        let last = self.incoming.end().map_or(last, |end| last.min(end.cast_signed()));
+        let end = (place + i64::from(segment.data.len() as u32)).min(last);
         let from = place.max(0);
         if end <= from {
             return true;
@@ -603,8 +604,8 @@ impl Connection {
         let acked = self.outgoing.acked;
         let ahead = i64::from(segment.acknowledged.wrapping_sub(self.number_of(acked)).cast_signed());
         let fin_sent = matches!(self.fin, Fin::Sent | Fin::Acknowledged);
-        let most = (self.outgoing.sent - acked) as i64 + i64::from(fin_sent);
-        if ahead > most || ahead < -(self.outgoing.largest_window.max(1 << 16) as i64) {
+        let most = (self.outgoing.sent - acked).cast_signed() + i64::from(fin_sent);
+        if ahead > most || ahead < -self.outgoing.largest_window.max(1 << 16).cast_signed() {
             self.challenge(now);
             return false;
         }
@@ -689,9 +690,8 @@ impl Connection {
                 // The sender's own SYN.
                 matches!(self.outgoing.next(cx)?, Next::Syn).then(|| self.write_syn(cx.now, room))?
             }
-            State::Answering => None,
             State::Over(Ended::Closed) | State::Open => self.write_next(cx, room),
-            State::Over(_) => None,
+            State::Answering | State::Over(_) => None,
         }
     }
 

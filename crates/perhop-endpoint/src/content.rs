@@ -15,7 +15,7 @@ pub fn pattern(offset: u64, room: &mut [u8]) {
     }
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+/// The finalizer of `SplitMix64` (Steele, Lea, Flood 2014).
 const fn mix(number: u64) -> u64 {
     let mut word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

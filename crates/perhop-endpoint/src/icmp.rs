@@ -46,11 +46,12 @@ pub fn read_too_big(packet: &[u8]) -> Option<TooBig> {
     } else {
         (quoted.get(8..24)?, quoted.get(24..40)?, quoted.get(6)?, 40)
     };
-    let [a, b, c, d, e, f, g, h] = *quoted.get(header..header + 8)? else { return None };
+    let transport = quoted.get(header..header + 8)?;
+    let port = |place: usize| u16::from_be_bytes([transport[place], transport[place + 1]]);
     (*protocol == IpNumber::TCP.0).then_some(TooBig {
-        source: SocketAddr::new(address(source)?, u16::from_be_bytes([a, b])),
-        destination: SocketAddr::new(address(destination)?, u16::from_be_bytes([c, d])),
-        sequence: u32::from_be_bytes([e, f, g, h]),
+        source: SocketAddr::new(address(source)?, port(0)),
+        destination: SocketAddr::new(address(destination)?, port(2)),
+        sequence: u32::from(port(4)) << 16 | u32::from(port(6)),
         mtu,
     })
 }

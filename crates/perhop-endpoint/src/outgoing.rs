@@ -161,7 +161,9 @@ impl Outgoing {
             reduced: false,
             segment: number,
         });
-        pieces.into_iter().for_each(|piece| self.cut(piece));
+        for piece in pieces {
+            self.cut(piece);
+        }
     }
 
     /// Sets the receiver's window, unless a newer segment has set it (RFC 9293, section 3.10.7.4). Returns

@@ -358,7 +358,7 @@ mod tests {
     use etherparse::PacketBuilder;
     use proptest::prelude::*;
 
-    fn segment<'a>(six: bool, data: &'a [u8]) -> Segment<'a> {
+    fn segment(six: bool, data: &[u8]) -> Segment<'_> {
         let ends =
             if six { ["[fd55::3]:20000", "[fd55::2]:5001"] } else { ["10.55.0.3:20000", "10.55.0.2:5001"] };
         let [source, destination] = ends.map(|end| end.parse().unwrap());
@@ -476,10 +476,12 @@ mod tests {
             if syn {
                 options = Options { most: Some(window), scale: Some(9), selective, ..options };
             } else {
-                ranges.iter().for_each(|range| options.ranges.push(*range));
+                for range in ranges {
+                    options.ranges.push(range);
+                }
             }
             let flags = Flags(flags & 0x1fd) | Flags::SYN.when(syn);
-            let given = Segment { sequence, acknowledged, window, flags, options, ..segment(six, &data) };
+            let given = Segment { sequence, acknowledged, flags, window, options, ..segment(six, &data) };
             let bytes = written(&given);
             prop_assert_eq!(bytes.len(), given.headers() + data.len());
             prop_assert_eq!(Segment::parse(&bytes), Ok(given));

@@ -426,10 +426,9 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
 
     /// Returns the bytes of data in a packet, and the TCP that sends it.
     fn tcp(&self, params: &TcpParams) -> Result<(u16, Kind), LabError> {
-        let (sender, receiver) = self.ends;
-        let receives = receiver == TcpEnd::Perhop;
-        let own = || self.own(params, sender == TcpEnd::Perhop, receives).map(Box::new);
-        if sender == TcpEnd::Perhop {
+        let [sends, receives] = [self.ends.0, self.ends.1].map(|end| end == TcpEnd::Perhop);
+        let own = || self.own(params, sends, receives).map(Box::new);
+        if sends {
             let own = own()?;
             let options = if params.ack.get() >= WITH_TIMESTAMPS { TIMESTAMPS } else { 0 };
             let headers = self.network_header + 20 + options;
@@ -525,7 +524,7 @@ fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
     let key = if params.tcp == Variant::TwoWindows { "transport.tcp" } else { "transport.congestion" };
     let missing = || {
         let text = format!(
-            "no kernel has the congestion control `{}`, which runs in the simulator only; name one that the kernel has in \
+            "no kernel has the congestion control `{}`: take `live.sender = \"perhop\"`, or name one that the kernel has in \
              `live.congestion`",
             control.name
         );

@@ -311,11 +311,42 @@ fn a_recovery_that_is_not_the_kernels_is_reported() {
 }
 
 #[test]
+fn perhops_own_sender_takes_what_no_kernel_has_and_what_it_is_given() {
+    let ends = |change: (&str, &str)| {
+        let setting = setting(change).unwrap();
+        [Side::Sending, Side::Receiving].map(|side| setting.flows[0].own_at(side).is_some())
+    };
+    let tcp = "transport = { tcp = \"newreno\", packet = \"576B\" }";
+    assert_eq!(ends(("", "")), [false, false]);
+    assert_eq!(ends(("\"newreno\"", "\"two-windows\"")), [true, false]);
+    let no_out = "profile = { rate = \"1Mbps\", marker = \"tsw\" }, out-feedback = \"0s\", transport = ";
+    assert_eq!(ends(("transport = ", no_out)), [true, false]);
+    for (live, expected) in [
+        ("sender = \"perhop\"", [true, false]),
+        ("receiver = \"perhop\"", [false, true]),
+        ("sender = \"perhop\", receiver = \"perhop\"", [true, true]),
+    ] {
+        assert_eq!(ends(("transport = ", &format!("live = {{ {live} }}, transport = "))), expected, "{live}");
+        assert_eq!(
+            ends(("links", &format!("live = {{ {live} }}\nlinks"))),
+            expected,
+            "of all groups: {live}"
+        );
+    }
+    let kernels =
+        "live = { congestion = \"cubic\" }, transport = { tcp = \"two-windows\", packet = \"576B\" }";
+    assert_eq!(ends((tcp, kernels)), [false, false], "the kernel's is named");
+}
+
+#[test]
 fn what_no_kernel_can_do_is_refused() {
     for (change, message) in [
         (
-            ("\"newreno\"", "\"two-windows\""),
-            "flows[0].transport.tcp: no kernel has the congestion control `two-windows`, which runs in the simulator only",
+            (
+                "transport = { tcp = \"newreno\"",
+                "live = { sender = \"kernel\" }, transport = { tcp = \"two-windows\"",
+            ),
+            "flows[0].transport.tcp: no kernel has the congestion control `two-windows`: take `live.sender = \"perhop\"`",
         ),
         (
             ("\"newreno\"", "\"quic\""),
@@ -342,7 +373,8 @@ fn what_no_kernel_can_do_is_refused() {
         (
             (
                 "transport = ",
-                "profile = { rate = \"1Mbps\", marker = \"tsw\" }, out-feedback = \"0s\", transport = ",
+                "profile = { rate = \"1Mbps\", marker = \"tsw\" }, out-feedback = \"0s\", live = { sender = \"kernel\" }, \
+                 transport = ",
             ),
             "flows[0].out-feedback: no kernel's TCP reacts to reports of OUT packets",
         ),

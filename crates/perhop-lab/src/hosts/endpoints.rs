@@ -323,17 +323,14 @@ impl Endpoints<'_> {
         let number = usize::from(port.wrapping_sub(FIRST_PORT));
         let Some(Some(end)) = self.ends.get_mut(number) else { return };
         let mut received = 0;
-        match &mut end.connection {
-            Some(connection) => {
-                connection.on_segment(&segment, now, &mut |data| received += data.len() as u64);
-                if connection.is_received() {
-                    connection.close();
-                }
+        if let Some(connection) = &mut end.connection {
+            connection.on_segment(&segment, now, &mut |data| received += data.len() as u64);
+            if connection.is_received() {
+                connection.close();
             }
-            None => {
-                let setup = end.setup(host.common.setting, self.side, self.seed);
-                end.connection = Connection::accept(setup, &segment, now);
-            }
+        } else {
+            let setup = end.setup(host.common.setting, self.side, self.seed);
+            end.connection = Connection::accept(setup, &segment, now);
         }
         if received > 0 {
             self.count(host, number, received, now);

@@ -36,7 +36,12 @@ fn ecn_is_refused_on_real_packets_where_nobody_is_capable() {
     }
     with_ecn(Driver::RealPackets, TCP, &capable("classic", TCP)).unwrap();
     let one = "transport = { tcp = \"newreno\" }";
-    let l4s = with_ecn(Driver::RealPackets, TCP, &capable("l4s", "transport = { sack = true, tcp"));
+    let of_l4s = |live: &str| {
+        let transport = format!("{live}transport = {{ sack = true, tcp");
+        with_ecn(Driver::RealPackets, TCP, &capable("l4s", &transport))
+    };
+    of_l4s("").unwrap();
+    let l4s = of_l4s("live = { sender = \"kernel\" }\n");
     assert!(
         l4s.as_ref().is_err_and(|text| text.contains(".ecn: Linux sends ECT(1) only with TCP Prague")),
         "{l4s:?}"
