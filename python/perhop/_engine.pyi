@@ -58,6 +58,12 @@ def scenario_from_toml(text: str, origin: str) -> str:
 def scenario_from_json(text: str, origin: str) -> str:
     """As `scenario_from_toml`, for JSON."""
 
+def tcp_ends(text: str) -> list[tuple[str, str] | None]:
+    """Return the sender and the receiver of each group's TCP on real packets, `kernel` or `perhop`.
+
+    None for other transports and for users. The scenario is canonical JSON.
+    """
+
 def read_toml(
     text: str, origin: str, *, real_packets: bool = False, folder: str | PathLike[str] | None = None
 ) -> tuple[str, list[str]]:

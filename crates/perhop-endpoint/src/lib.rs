@@ -12,8 +12,6 @@ mod icmp;
 mod incoming;
 mod outgoing;
 mod segment;
-#[cfg(test)]
-mod tests;
 
 pub use connection::{Connection, Ended, Packet, Setup};
 pub use content::pattern;

@@ -28,6 +28,7 @@ use std::path::PathBuf;
 
 use classes::{Classes, ScenarioFiles};
 use perhop_replay::Captures;
+use perhop_scenario::format::TcpEnd;
 use perhop_scenario::{Driver, Files, Folder, NoFiles, Notice, Scenario, Syntax, notices_in};
 use perhop_sim::{Engine, Failure, Network, Simulation, Watch};
 use pyo3::create_exception;
@@ -99,6 +100,19 @@ fn scenario_from_toml(text: &str, origin: &str) -> PyResult<String> {
 #[pyfunction]
 fn scenario_from_json(text: &str, origin: &str) -> PyResult<String> {
     canonical(Scenario::from_json(text, origin))
+}
+
+/// The sender and the receiver of each group's TCP on real packets, `kernel` or `perhop`; `None` for other
+/// transports and for users. The scenario is canonical JSON.
+#[pyfunction]
+fn tcp_ends(text: &str) -> PyResult<Vec<Option<(&'static str, &'static str)>>> {
+    let scenario = scenario(text)?;
+    let name = |end| match end {
+        TcpEnd::Kernel => "kernel",
+        TcpEnd::Perhop => "perhop",
+    };
+    let ends = scenario.flows.iter().map(|flow| scenario.tcp_ends(flow));
+    Ok(ends.map(|ends| ends.map(|(sender, receiver)| (name(sender), name(receiver)))).collect())
 }
 
 /// What of a text in this syntax, `toml`, `json` or `xml`, no reader takes: its line, and what it is; `None`
@@ -357,7 +371,7 @@ mod _engine {
     use super::{
         Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, engine_for, excess,
         measures, memory, read_json, read_toml, scenario_from_json, scenario_from_toml, scenario_schema,
-        scenario_to_toml, shape, simulate, tcp_presets, threads_for, with_limits, written_out,
+        scenario_to_toml, shape, simulate, tcp_ends, tcp_presets, threads_for, with_limits, written_out,
     };
     #[pymodule_export]
     use crate::by_hand::{MeterByHand, QueueByHand};

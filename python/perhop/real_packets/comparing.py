@@ -206,4 +206,5 @@ class Comparing:
 
 def _ways(text: str) -> int:
     """Return in how many ways a scenario runs on real packets where differences are explained."""
-    return 1 + sum(one.where == "live" for one, _ in explain.variations(text))
+    exchanged = max(len(explain.exchanges(text)) - 1, 0)
+    return 1 + exchanged + sum(one.where == "live" for one, _ in explain.variations(text))

@@ -1,7 +1,8 @@
-"""Differences between the kernel's TCP and the simulated one, and the effect of each.
+"""Where a difference between simulated and real packets arises, and what each way of the kernel's TCP does.
 
-Two ways to measure it: on real packets with one of the kernel's ways turned off (`live.sysctl`), and in the
-simulator with a TCP that is made more like the kernel's.
+perhop's own TCP, the simulated one behind real segments, takes the place of the kernel's at one end after the
+other: so the difference splits into parts that add up. Beside that, one way of the kernel is turned off
+(`live.sysctl`), and the simulated TCP is made more like the kernel's in one respect.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Variation:
     """A change in one respect, of the simulated TCP or the kernel's.
 
     Attributes:
-        where: Whether the kernel is changed or the simulated TCP.
+        where: Whether the kernel is changed, the simulated TCP, or which TCP is at the ends of connections.
         sysctl: The kernel's settings, for a live one.
         transport: Keys of each TCP transport, for a simulated one.
         keeps: The keys of a TCP transport that stay; None is all.
@@ -40,12 +41,18 @@ class Variation:
 
     id: str
     text: str
-    where: Literal["live", "simulated"]
+    where: Literal["live", "simulated", "exchanged"]
     sysctl: Mapping[str, int | str] = field(default_factory=dict)
     transport: Mapping[str, object] = field(default_factory=dict)
     keeps: frozenset[str] | None = None
     before: tuple[int, int] | None = None
 
+
+WIRE = Variation("wire", "wire and scheduling: perhop's TCP at both ends", "exchanged")
+RECEIVER = Variation("receiver", "receiver: the kernel's in place of perhop's", "exchanged")
+SENDER = Variation("sender", "sender: the kernel's in place of perhop's", "exchanged")
+"""Steps from the simulation to real packets. Each is compared with the one before it, the first with the
+simulation, so that the effects add up to the difference."""
 
 _OLD = {"net.ipv4.tcp_sack": 0, "net.ipv4.tcp_recovery": 0, "net.ipv4.tcp_early_retrans": 0}
 _STEADY_WINDOW: Mapping[str, int | str] = {
@@ -55,15 +62,15 @@ _STEADY_WINDOW: Mapping[str, int | str] = {
 _SINGLE = {"net.ipv4.tcp_min_tso_segs": 1, "net.ipv4.tcp_tso_rtt_log": 0}
 
 LIVE = (
-    Variation("sack", "without SACK", "live", {"net.ipv4.tcp_sack": 0}),
+    Variation("sack", "without SACK", "live", sysctl={"net.ipv4.tcp_sack": 0}),
     # Linux 6.17 removed the detection of losses by duplicate ACKs and SACK alone (RFC 6675).
-    Variation("rack", "without RACK", "live", {"net.ipv4.tcp_recovery": 0}, before=(6, 17)),
-    Variation("tlp", "without tail loss probes", "live", {"net.ipv4.tcp_early_retrans": 0}),
-    Variation("timestamps", "without timestamps", "live", {"net.ipv4.tcp_timestamps": 0}),
-    Variation("window", "receive window of 3 MB from the start", "live", _STEADY_WINDOW),
-    Variation("bursts", "segments one by one at low rates", "live", _SINGLE),
-    Variation("idle", "no slow start after idle", "live", {"net.ipv4.tcp_slow_start_after_idle": 0}),
-    Variation("all", "without SACK, RACK, tail loss probes", "live", _OLD),
+    Variation("rack", "without RACK", "live", sysctl={"net.ipv4.tcp_recovery": 0}, before=(6, 17)),
+    Variation("tlp", "without tail loss probes", "live", sysctl={"net.ipv4.tcp_early_retrans": 0}),
+    Variation("timestamps", "without timestamps", "live", sysctl={"net.ipv4.tcp_timestamps": 0}),
+    Variation("window", "receive window of 3 MB from the start", "live", sysctl=_STEADY_WINDOW),
+    Variation("bursts", "segments one by one at low rates", "live", sysctl=_SINGLE),
+    Variation("idle", "no slow start after idle", "live", sysctl={"net.ipv4.tcp_slow_start_after_idle": 0}),
+    Variation("all", "without SACK, RACK, tail loss probes", "live", sysctl=_OLD),
 )
 """Timestamps stay in the last: without them the kernel's round trips are measured once in a window."""
 
@@ -143,7 +150,7 @@ def _varied(content: Mapping[str, Any], variation: Variation) -> str | None:
     """The scenario with a variation, or None where the user has set it, or where it does not fit."""
     varied = deepcopy(dict(content))
     if variation.where == "live":
-        ours = varied.setdefault("live", {}).setdefault("sysctl", {})
+        ours = varied.setdefault("live", sysctl={}).setdefault("sysctl", {})
         if ours.keys() & variation.sysctl.keys():
             return None
         ours |= variation.sysctl
@@ -186,7 +193,7 @@ def _transport(flow: Mapping[str, Any], variation: Variation) -> dict[str, Any]:
     if changed.get("sack"):
         changed = {key: value for key, value in changed.items() if _OF_NEWRENO.get(key) != value}
     if changed["tcp"] == "linux":
-        kernels = flow.get("live", {}).get("congestion")
+        kernels = flow.get("live", sysctl={}).get("congestion")
         simulated = _simulated().get(kernels, STAND_IN) if kernels else flow["transport"].get("congestion")
         changed["congestion"] = simulated or STAND_IN
     return changed
@@ -213,6 +220,7 @@ def explain(
         simulate: Runs a scenario as the comparison's simulated runs were.
         live: Runs one as the comparison's live runs were.
     """
+    yield from _parts(comparison, live)
     for variation, scenario in variations(comparison.live.scenario):
         if variation.where == "simulated":
             runs: Sequence[Any] = simulate(scenario).runs
@@ -221,12 +229,62 @@ def explain(
             by = {key: paired(samples[key], before[key]) for key in before if key in samples}
             left = _differences(samples, comparison.live_samples)
         else:
-            result = live(scenario)
-            runs = [r for r, report in zip(result.runs, result.reports, strict=True) if report.valid]
-            samples, left_out = collect(runs), len(result.runs) - len(runs)
+            runs, left_out = _valid(live(scenario))
+            samples = collect(runs)
             by = _differences(comparison.live_samples, samples)
             left = _differences(comparison.simulated_samples, samples)
         yield Change(variation, by, left, len(runs), left_out)
+
+
+def exchanges(scenario: str) -> list[tuple[Variation, str]]:
+    """Return the steps from perhop's TCP at both ends to the connections of a scenario (canonical JSON).
+
+    Each is with the scenario that it makes; that of the last is the scenario itself. Empty without TCP.
+    """
+    content = json.loads(scenario)
+    ends = _engine.tcp_ends(scenario)
+    able = [
+        ends if ends and flow["transport"]["tcp"] != "quic" else None
+        for flow, ends in zip(content["flows"], ends, strict=True)
+    ]
+    if not any(able):
+        return []
+    steps = [(WIRE, _with_ends(content, [one and ("perhop", "perhop") for one in able]))]
+    if any(one and one[1] == "kernel" for one in able):
+        steps.append((RECEIVER, _with_ends(content, [one and ("perhop", one[1]) for one in able])))
+    if any(one and one[0] == "kernel" for one in able):
+        steps.append((SENDER, scenario))
+    return [*steps[:-1], (steps[-1][0], scenario)]
+
+
+def _with_ends(content: Mapping[str, Any], ends: Sequence[tuple[str, str] | None]) -> str:
+    """Return a scenario whose TCP has these senders and receivers."""
+    changed = deepcopy(dict(content))
+    for flow, both in zip(changed["flows"], ends, strict=True):
+        if both:
+            # The kernel's congestion control is nothing to perhop's sender, which has that of the transport.
+            flow["live"] = dict(zip(("sender", "receiver"), both, strict=True))
+    return json.dumps(changed)
+
+
+def _parts(comparison: Comparison, live: Callable[[str], LiveResult]) -> Iterator[Change]:
+    """Yield the effect of each exchange, up to the connections as they were compared."""
+    before, steps = comparison.simulated_samples, exchanges(comparison.live.scenario)
+    for variation, scenario in steps:
+        if variation is steps[-1][0]:
+            samples, runs, left_out = comparison.live_samples, len(comparison.live.runs), 0
+        else:
+            valid, left_out = _valid(live(scenario))
+            samples, runs = collect(valid), len(valid)
+        left = _differences(samples, comparison.live_samples)
+        yield Change(variation, _differences(before, samples), left, runs, left_out)
+        before = samples
+
+
+def _valid(result: LiveResult) -> tuple[Sequence[Any], int]:
+    """Return the valid runs, and how many others there are."""
+    runs = [run for run, report in zip(result.runs, result.reports, strict=True) if report.valid]
+    return runs, len(result.runs) - len(runs)
 
 
 def _differences(a: Samples, b: Samples) -> dict[Key, Difference]:
@@ -240,7 +298,7 @@ def otherwise(scenario: str) -> list[str]:
     said: dict[str, None] = {}
     for flow in content["flows"]:
         if (tcp := _tcp(flow)) is not None:
-            said |= dict.fromkeys(_otherwise(tcp, flow.get("live", {}).get("congestion")))
+            said |= dict.fromkeys(_otherwise(tcp, flow.get("live", sysctl={}).get("congestion")))
     return list(said)
 
 

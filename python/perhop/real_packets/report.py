@@ -84,6 +84,12 @@ READING_DIRECTIONS = (
     "First minus second, with 95 % intervals: simulated on the same seeds, live between independent runs. "
     "Open: an interval contains 0."
 )
+READING_PARTS = (
+    "First line: the difference. Other lines: its parts, with 95 % intervals, which add up to it but for "
+    "invalid runs. perhop's own TCP is the simulated one behind real segments: what it does otherwise on "
+    "real packets is due to the wire (handshakes, windows in bytes, the kernel's IP) and to when threads "
+    "run; what changes where the kernel's receiver, and then its sender, take its place is theirs."
+)
 READING_CHANGES = (
     "First line: the difference to explain. Other lines: how much one change to the simulated TCP (on the "
     "same seeds) or to the kernel moves the mean, with 95 % intervals. A change to the simulated TCP "
@@ -405,19 +411,34 @@ EXPLAINED = {
 
 def _effects(compared: Compared, place: int, style: Style) -> Iterator[Part]:
     """Yield the effects of variations: a table for each measure of the classes, and one of the links."""
-    comparison, changes = compared.comparisons[place], compared.changes[place]
-    first = "change" if style.is_page else ""
+    changes = compared.changes[place]
+    parts = [change for change in changes if change.variation.where == "exchanged"]
+    if parts:
+        yield from _table_of_changes(
+            compared, place, parts, ("Parts of the difference", READING_PARTS), style
+        )
+    others = [change for change in changes if change.variation.where != "exchanged"]
+    yield from _table_of_changes(compared, place, others, ("Effect of each change", READING_CHANGES), style)
+
+
+def _table_of_changes(
+    compared: Compared, place: int, changes: Sequence[Change], says: tuple[str, str], style: Style
+) -> Iterator[Part]:
+    """Yield changes as a table for each measure of the classes, and one of the links.
+
+    Args:
+        says: What the tables show, and how to read them.
+    """
+    what, how = says
+    comparison, first = compared.comparisons[place], "change" if style.is_page else ""
     found = []
     for name, measures in EXPLAINED.items():
         lines = [line for line in comparison.lines if line.key.measure in measures]
         if not lines:
             continue
         rows = [{first: "live minus simulated, as compared"} | _to_explain(lines, style)]
-        rows += [
-            {first: f"{change.variation.where}: {change.variation.text}"} | _effect(lines, change, style)
-            for change in changes
-        ]
-        found.append((f"Effect of each change: {name}", rows))
+        rows += [{first: _title(change)} | _effect(lines, change, style) for change in changes]
+        found.append((f"{what}: {name}", rows))
     left_out = [
         f"LEFT OUT: {counted(change.left_out, 'invalid run')} {change.variation.text}."
         for change in changes
@@ -427,12 +448,18 @@ def _effects(compared: Compared, place: int, style: Style) -> Iterator[Part]:
     for title, rows in found:
         if style.is_page:
             yield Records(_named(compared, place) + title, rows)
-            yield Text([READING_CHANGES, *left_out], folded=HOW_TO_READ)
+            yield Text([how, *left_out], folded=HOW_TO_READ)
         else:
             yield Text([title + of])
             yield Records("", rows, stem=1)
     if found and not style.is_page:
-        yield Text([READING_CHANGES, *left_out])
+        yield Text([how, *left_out])
+
+
+def _title(change: Change) -> str:
+    """The head of a change's row."""
+    where, text = change.variation.where, change.variation.text
+    return text if where == "exchanged" else f"{where}: {text}"
 
 
 def _to_explain(lines: Sequence[Line], style: Style) -> dict[str, str]:

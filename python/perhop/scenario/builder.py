@@ -2526,9 +2526,14 @@ class FlowLive(Table):
     Attributes:
         congestion: The kernel's congestion control, such as `cubic` or `bbr`. Default: the one closest to
             `transport`.
+        sender: The sender of the flows' TCP. Default: the kernel, unless no kernel has the `transport`, as
+            with two-windows TCP, `out-feedback` and `ecn = "l4s"`.
+        receiver: The receiver of the flows' TCP. Default: the kernel.
     """
 
     congestion: str | None = None
+    sender: Literal["kernel", "perhop"] | None = None
+    receiver: Literal["kernel", "perhop"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -2643,11 +2648,15 @@ class Live(Table):
             network namespace has separately.
         max_lateness: A run is invalid if more than 1 % of its packets left the router later than this.
             Default: a tenth of the shortest round-trip time without queues.
+        sender: The sender of the TCP of all groups that have none of their own and no `application`.
+        receiver: The receiver of the TCP of all groups that have none of their own and no `application`.
     """
 
     ip: int | None = None
     sysctl: Mapping[str, Setting] | None = None
     max_lateness: str | None = None
+    sender: Literal["kernel", "perhop"] | None = None
+    receiver: Literal["kernel", "perhop"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -1,186 +1,14 @@
-//! Two connections over a wire that loses, delays, repeats and damages packets.
+//! Connections over a wire, and what strangers send them.
 
-use std::collections::BTreeMap;
+#[path = "common/wire.rs"]
+mod wire;
 
 use perhop_core::{Context, Duration, Ecn, Instant, Rng};
-use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
+use perhop_endpoint::{Connection, Ended, Flags, Options, Segment, Setup};
+use perhop_sim::transport::tcp::TcpEcn;
 use proptest::prelude::*;
 
-use super::*;
-
-fn params(table: &str) -> TcpParams {
-    serde_json::from_str(table).unwrap()
-}
-
-fn setups(table: &str, ecn: TcpEcn, six: bool, volume: Option<u64>) -> [Setup; 2] {
-    let ends =
-        if six { ["[fd55::3]:20000", "[fd55::4]:5001"] } else { ["10.55.0.3:20000", "10.55.0.4:5001"] };
-    let [local, remote] = ends.map(|end| end.parse().unwrap());
-    let params = params(table);
-    let setup =
-        Setup { local, remote, params, ecn, volume, reserved: None, first_number: 0xffff_f000, seed: 1 };
-    let other =
-        Setup { local: remote, remote: local, volume: Some(0), first_number: 0x7fff_fff0, ..setup.clone() };
-    [setup, other]
-}
-
-/// What a wire does to packets, each one in so many.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ills {
-    lost: u64,
-    late: u64,
-    twice: u64,
-    damaged: u64,
-    marked: u64,
-    /// Longer packets are reported, and lost.
-    mtu: Option<u16>,
-}
-
-struct Wire {
-    ends: [Option<Connection>; 2],
-    listener: Setup,
-    ills: Ills,
-    rng: Rng,
-    now: Instant,
-    /// Packets in transit, with the end that they are for.
-    transit: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
-    sent: u64,
-    received: Vec<u8>,
-    /// Every segment that was put on the wire: whose, and what.
-    seen: Vec<(usize, Vec<u8>)>,
-}
-
-impl Wire {
-    fn new([client, server]: [Setup; 2], ills: Ills, seed: u64) -> Self {
-        let mut wire = Self {
-            ends: [Some(Connection::open(client, Instant::ZERO)), None],
-            listener: server,
-            ills,
-            rng: Rng::stream(seed, "wire"),
-            now: Instant::ZERO,
-            transit: BTreeMap::new(),
-            sent: 0,
-            received: Vec::new(),
-            seen: Vec::new(),
-        };
-        wire.transmit(0);
-        wire
-    }
-
-    fn happens(&mut self, one_in: u64) -> bool {
-        one_in > 0 && self.rng.up_to(one_in - 1) == 0
-    }
-
-    fn transmit(&mut self, end: usize) {
-        let mut room = [0; 2000];
-        let mut rng = Rng::stream(1, "tcp");
-        loop {
-            let now = self.now;
-            let Some(connection) = &mut self.ends[end] else { return };
-            let Some(packet) = connection.transmit(&mut Context { now, rng: &mut rng }, &mut room) else {
-                return;
-            };
-            let bytes = room[..packet.length].to_vec();
-            self.seen.push((end, bytes.clone()));
-            self.put(1 - end, bytes);
-        }
-    }
-
-    fn put(&mut self, to: usize, mut bytes: Vec<u8>) {
-        let Ills { lost, late, twice, damaged, marked, mtu } = self.ills;
-        if mtu.is_some_and(|mtu| bytes.len() > usize::from(mtu)) {
-            let segment = Segment::parse(&bytes).unwrap();
-            let Segment { source, destination, sequence, .. } = segment;
-            let report = TooBig { source, destination, sequence, mtu: mtu.unwrap() };
-            self.ends[1 - to].as_mut().unwrap().on_too_big(&report);
-            return;
-        }
-        if self.happens(lost) {
-            return;
-        }
-        if self.happens(damaged) {
-            let place = self.rng.up_to(bytes.len() as u64 - 1) as usize;
-            bytes[place] ^= 1 << self.rng.up_to(7);
-        }
-        if self.happens(marked) && Segment::parse(&bytes).is_ok_and(|it| it.ecn != Ecn::NotCapable) {
-            bytes = congested(&bytes);
-        }
-        let copies = 1 + u32::from(self.happens(twice));
-        for _ in 0..copies {
-            let delay = Duration::from_millis(if self.happens(late) { 30 } else { 10 });
-            self.sent += 1;
-            self.transit.insert((self.now + delay, self.sent), (to, bytes.clone()));
-        }
-    }
-
-    /// Runs until nothing is left to do, or until that time.
-    fn run(&mut self, until: Duration) {
-        let until = Instant::ZERO + until;
-        loop {
-            let arrives = self.transit.first_key_value().map_or(Instant::NEVER, |((at, _), _)| *at);
-            let wakes: Vec<Instant> =
-                self.ends.iter().map(|end| end.as_ref().map_or(Instant::NEVER, Connection::wake)).collect();
-            let next = wakes.iter().copied().fold(arrives, Instant::min);
-            if next == Instant::NEVER || next > until {
-                return;
-            }
-            self.now = next;
-            if arrives == next {
-                let (_, (to, bytes)) = self.transit.pop_first().unwrap();
-                self.arrive(to, &bytes);
-                self.transmit(to);
-            } else {
-                let end = usize::from(wakes[0] != next);
-                self.ends[end].as_mut().unwrap().on_wake(next);
-                self.transmit(end);
-            }
-        }
-    }
-
-    fn arrive(&mut self, to: usize, bytes: &[u8]) {
-        let Ok(segment) = Segment::parse(bytes) else { return };
-        let now = self.now;
-        let Some(end) = &mut self.ends[to] else {
-            self.ends[to] = Connection::accept(self.listener.clone(), &segment, now);
-            return;
-        };
-        let received = &mut self.received;
-        end.on_segment(&segment, now, &mut |data| {
-            if to == 1 {
-                received.extend_from_slice(data);
-            }
-        });
-        // Each closes when the other has.
-        if end.is_received() {
-            end.close();
-        }
-    }
-
-    fn end(&self, number: usize) -> &Connection {
-        self.ends[number].as_ref().unwrap()
-    }
-
-    /// Checks that all data arrived, and that both ends know it.
-    fn check(&self, volume: u64) {
-        let mut expected = vec![0; volume as usize];
-        pattern(0, &mut expected);
-        assert_eq!(self.received.len(), expected.len());
-        assert!(self.received == expected, "other bytes arrived");
-        assert_eq!(self.end(0).bytes().0, volume);
-    }
-}
-
-/// Returns a packet with the mark of congestion.
-fn congested(bytes: &[u8]) -> Vec<u8> {
-    let segment = Segment::parse(bytes).unwrap();
-    let marked = Segment { ecn: Ecn::Congested, ..segment };
-    let mut room = vec![0; bytes.len()];
-    marked.write(1, segment.data.len(), |data| data.copy_from_slice(segment.data), &mut room).unwrap();
-    room
-}
-
-const LINUX: &str = r#"{"tcp": "linux", "packet": "1500B"}"#;
-const NEWRENO: &str = r#"{"tcp": "newreno", "packet": "1000B", "window": "50p", "delayed-ack": "100ms"}"#;
+use wire::{Ills, LINUX, NEWRENO, Wire, established, setups};
 
 #[test]
 fn a_connection_opens_carries_its_data_and_closes() {
@@ -286,15 +114,6 @@ fn a_closed_window_is_probed_until_it_opens() {
     assert_eq!(transmit(&mut connection, now), Some((first.wrapping_add(1), 500)));
     connection.on_segment(&answer(10, first.wrapping_add(501), 60_000, Flags::ACK), now, &mut |_| {});
     assert_eq!(transmit(&mut connection, now), Some((first.wrapping_add(501), 1448 - 500)));
-}
-
-/// Makes a connection over which 20 kB have gone, and returns it with a segment that its server could send.
-fn established() -> (Wire, Vec<u8>) {
-    let [client, server] = setups(LINUX, TcpEcn::Off, false, None);
-    let mut wire = Wire::new([client, server], Ills::default(), 1);
-    wire.run(Duration::from_millis(60));
-    let last = wire.seen.iter().rev().find(|(end, _)| *end == 1).unwrap().1.clone();
-    (wire, last)
 }
 
 #[test]
@@ -425,39 +244,16 @@ proptest! {
     }
 
     #[test]
-    fn no_segment_breaks_a_connection(
-        forged in proptest::collection::vec((any::<u32>(), any::<u32>(), any::<u16>(), 0_usize..1400, any::<Option<(u32, u32)>>(), any::<u8>(), any::<bool>()), 0..40),
-        late in any::<bool>(),
-    ) {
-        let (mut wire, last) = established();
-        let genuine = Segment::parse(&last).unwrap();
-        let data = [0; 1400];
-        for (sequence, acknowledged, window, length, times, bits, is_near) in forged {
-            let near = |number: u32, from: u32| if is_near { from.wrapping_add(number % 4000).wrapping_sub(2000) } else { number };
-            let mut options = Options { times: times.or(genuine.options.times), ..Options::default() };
-            options.ranges.push((near(acknowledged, genuine.acknowledged), near(sequence, genuine.acknowledged)));
-            let flags = [Flags::FIN, Flags::SYN, Flags::RST, Flags::PSH, Flags::ACK, Flags::ECE, Flags::CWR, Flags::AE]
-                .into_iter().enumerate().fold(Flags::NONE, |all, (bit, flag)| all | flag.when(bits >> bit & 1 == 1));
-            let segment = Segment {
-                sequence: near(sequence, genuine.sequence),
-                acknowledged: near(acknowledged, genuine.acknowledged),
-                window, flags, options, data: &data[..length], ..genuine
-            };
-            let now = wire.now;
-            for end in wire.ends.iter_mut().flatten() {
-                end.on_segment(&segment, now, &mut |_| {});
-            }
-            wire.now += Duration::from_millis(1);
-            wire.transmit(0);
-            wire.transmit(1);
-            if late {
-                let next = wire.ends.iter().flatten().map(Connection::wake).fold(Instant::NEVER, Instant::min);
-                if next != Instant::NEVER {
-                    wire.now = wire.now.max(next);
-                    let now = wire.now;
-                    wire.ends.iter_mut().flatten().for_each(|end| end.on_wake(now));
-                }
-            }
+    fn no_segment_breaks_a_connection(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        wire::disturb(&bytes);
+    }
+
+    #[test]
+    fn segments_are_read_and_written(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), six in any::<bool>()) {
+        wire::read_and_write(&bytes);
+        if let Some(first) = bytes.first_mut() {
+            *first = if six { 0x60 } else { 0x45 };
         }
+        wire::read_and_write(&bytes);
     }
 }
