@@ -93,7 +93,7 @@ enum Signalling {
 enum Fin {
     /// More data may follow.
     None,
-    /// It is to be sent once all data have been.
+    /// The end is to be sent once all data have been.
     Wanted,
     Sent,
     Acknowledged,
@@ -161,7 +161,7 @@ pub struct Connection {
     is_active: bool,
     fin: Fin,
     again: Again,
-    /// What is to be sent now besides data.
+    /// Segments without data that are to be sent now.
     owes: Owed,
     /// The byte that was acknowledged last.
     last_acknowledged: u32,
@@ -675,8 +675,8 @@ impl Connection {
         }
     }
 
-    /// Writes the next packet to put on the wire now into `room`, which has a place for the largest. `None` if
-    /// there is none. After each call that changes the connection, it is called until then.
+    /// Writes the next packet to put on the wire now into `room`, which has a place for the largest; `None`
+    /// if there is none. After each call that changes the connection, it is called until then.
     pub fn transmit(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Option<Packet> {
         if let Some(sequence) = self.owes.reset.take() {
             let bare = Segment { sequence, flags: Flags::RST, ..self.bare(cx.now) };

@@ -203,9 +203,9 @@ impl<'a> Segment<'a> {
         ip + TCP + write_options(&self.options, self.flags).1
     }
 
-    /// Writes the packet, with `length` bytes of data that `fill` writes in place of [`data`](Self::data), and
-    /// this number in an IPv4 header, which forbids fragments. Returns its length; `None`, having written
-    /// nothing, if `room` is too small.
+    /// Writes the packet, with `length` bytes of data that `fill` writes in place of [`data`](Self::data),
+    /// and this number in an IPv4 header, which forbids fragments. Returns its length; `None`, having
+    /// written nothing, if `room` is too small.
     pub fn write(
         &self,
         number: u16,

@@ -1,6 +1,8 @@
 //! The result of a run: an outcome as from a simulation, and a report on whether the machine could have
 //! changed it.
 
+use std::collections::BTreeSet;
+
 use nix::sys::utsname::uname;
 use perhop_core::{Duration, Instant};
 use perhop_live::device::AnyDevice;
@@ -82,8 +84,14 @@ impl Measured<'_> {
     fn flows(&self) -> Vec<FlowOutcome> {
         let Self { network, setting, .. } = self;
         let timeouts = counts_timeouts();
-        let counted = |spec: &FlowSpec| match spec.transport.counted(spec.tcp_ecn) {
-            Counted::Segments { .. } => Counted::Kernel { timeouts },
+        let own: BTreeSet<usize> = setting
+            .flows
+            .iter()
+            .filter(|flow| flow.own_at(flow.from).is_some())
+            .map(|flow| flow.flow)
+            .collect();
+        let counted = |number, spec: &FlowSpec| match spec.transport.counted(spec.tcp_ecn) {
+            Counted::Segments { .. } if !own.contains(&number) => Counted::Kernel { timeouts },
             counted => counted,
         };
         let records =
@@ -106,8 +114,8 @@ impl Measured<'_> {
                 outcomes[requests.flow] = self.requests_outcome(&network.flows[requests.flow], flow);
             }
         }
-        for (outcome, spec) in outcomes.iter_mut().zip(&network.flows) {
-            outcome.counted = counted(spec);
+        for (number, (outcome, spec)) in outcomes.iter_mut().zip(&network.flows).enumerate() {
+            outcome.counted = counted(number, spec);
         }
         outcomes
     }

@@ -118,6 +118,12 @@ fn prepare(scenario: &Scenario, network: &Network, options: Options) -> Result<(
             .notes
             .push(format!("{why}, so the hosts are joined to the router by Ethernet and packet sockets"));
     }
+    if let (Joint::Packet, Some(flow)) = (joint, setting.flows.iter().find(|flow| flow.has_own_tcp())) {
+        return Err(LabError::Unfit(format!(
+            "flows[{}].live: perhop's own TCP needs TUN devices (--device tun, and /dev/net/tun)",
+            flow.group
+        )));
+    }
     sockets::allow(&setting)?;
     sandbox::enter_user_namespace()?;
     if options.die_with_parent {

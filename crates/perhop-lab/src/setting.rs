@@ -159,6 +159,11 @@ impl HostFlow {
         is_here.then_some(own)
     }
 
+    /// Returns whether perhop's own TCP is an end of the flow.
+    pub(crate) fn has_own_tcp(&self) -> bool {
+        matches!(self.kind, Kind::Tcp { own: Some(_), .. })
+    }
+
     /// Returns the bytes on the wire of so much data from the flow's beginning on, and their packets.
     pub(crate) fn on_wire(&self, data: u64) -> (u64, u64) {
         on_wire(data, self.payload, self.headers())

@@ -1,4 +1,4 @@
-"""Where a difference between simulated and real packets arises, and what each way of the kernel's TCP does.
+"""Parts of a difference between simulated and real packets, and the effect of each way of the kernel's TCP.
 
 perhop's own TCP, the simulated one behind real segments, takes the place of the kernel's at one end after the
 other: so the difference splits into parts that add up. Beside that, one way of the kernel is turned off
@@ -150,7 +150,7 @@ def _varied(content: Mapping[str, Any], variation: Variation) -> str | None:
     """The scenario with a variation, or None where the user has set it, or where it does not fit."""
     varied = deepcopy(dict(content))
     if variation.where == "live":
-        ours = varied.setdefault("live", sysctl={}).setdefault("sysctl", {})
+        ours = varied.setdefault("live", {}).setdefault("sysctl", {})
         if ours.keys() & variation.sysctl.keys():
             return None
         ours |= variation.sysctl
@@ -193,7 +193,7 @@ def _transport(flow: Mapping[str, Any], variation: Variation) -> dict[str, Any]:
     if changed.get("sack"):
         changed = {key: value for key, value in changed.items() if _OF_NEWRENO.get(key) != value}
     if changed["tcp"] == "linux":
-        kernels = flow.get("live", sysctl={}).get("congestion")
+        kernels = flow.get("live", {}).get("congestion")
         simulated = _simulated().get(kernels, STAND_IN) if kernels else flow["transport"].get("congestion")
         changed["congestion"] = simulated or STAND_IN
     return changed
@@ -298,7 +298,7 @@ def otherwise(scenario: str) -> list[str]:
     said: dict[str, None] = {}
     for flow in content["flows"]:
         if (tcp := _tcp(flow)) is not None:
-            said |= dict.fromkeys(_otherwise(tcp, flow.get("live", sysctl={}).get("congestion")))
+            said |= dict.fromkeys(_otherwise(tcp, flow.get("live", {}).get("congestion")))
     return list(said)
 
 

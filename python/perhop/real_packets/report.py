@@ -426,8 +426,7 @@ def _table_of_changes(
 ) -> Iterator[Part]:
     """Yield changes as a table for each measure of the classes, and one of the links.
 
-    Args:
-        says: What the tables show, and how to read them.
+    `says` has what the tables show, and how to read them.
     """
     what, how = says
     comparison, first = compared.comparisons[place], "change" if style.is_page else ""

@@ -1,0 +1,170 @@
+"""perhop's own TCP on real packets, as sender, as receiver and as both, beside the kernel's."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.python.cli.test_cli import refused
+from tests.python.conftest import Finished
+from tests.python.live.living import needs_live
+
+import perhop as package
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Perhop = Callable[..., Finished]
+
+ONE = """\
+duration = "3s"
+warmup = "1s"
+live = {{ max-lateness = "100ms", ip = {version} }}
+[links.l]
+from = "a"
+to = "b"
+rate = "8Mbps"
+delay = "10ms"
+queue = {{ aqm = "drop-tail", limit = "40p" }}
+[[flows]]
+name = "one"
+count = 2
+from = "a"
+to = "b"
+transport = {{ tcp = "{tcp}", packet = "1000B" }}
+live = {{ {ends} }}
+"""
+
+ENDS = [ends for ends in product(["kernel", "perhop"], repeat=2) if "perhop" in ends]
+
+
+@needs_live
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("ends", ENDS, ids=" to ".join)
+@pytest.mark.parametrize("tcp", ["linux", "newreno"])
+def test_either_end_fills_a_link(tcp: str, ends: tuple[str, str], version: int) -> None:
+    sender, receiver = ends
+    keys = f'sender = "{sender}", receiver = "{receiver}"'
+    done = package.live(ONE.format(tcp=tcp, ends=keys, version=version))
+    (report,) = done.reports
+    said = "perhop's own TCP" if sender == "perhop" else "Linux TCP, "
+    assert report.findings["senders"][0].startswith(said)
+    assert report.findings["senders"][0].endswith(", to perhop's own") == (receiver == "perhop")
+    if not report.valid:
+        pytest.skip(f"this machine was too busy: {report.findings['invalid']}")
+    assert done.links["utilization"][0] > 0.85
+    assert 6.5e6 < done.flows["throughput_bps"].sum() < 8.8e6, "data behind a gap counts when it is filled"
+    assert done.flows["mean_rtt_s"].min() > 0.02
+
+
+GUARANTEES = """\
+duration = "4s"
+warmup = "1s"
+live = { max-lateness = "100ms", sender = "perhop" }
+[links.l]
+from = "a"
+to = "b"
+rate = "4Mbps"
+delay = "10ms"
+queue = { aqm = "rio", in = "40/80/0.02", total = "10/30/0.3", limit = "100p" }
+[[flows]]
+name = "sold"
+count = 2
+from = "a"
+to = "b"
+access = { rate = "20Mbps", delay = "1ms" }
+transport = { tcp = "TCP", packet = "1000B", window = "60p" }
+profile = { marker = "token-bucket", rate = "1Mbps", burst = "10kB" }
+[[flows]]
+name = "rest"
+count = 2
+from = "a"
+to = "b"
+transport = { tcp = "newreno", packet = "1000B", window = "60p" }
+"""
+
+
+@needs_live
+@pytest.mark.parametrize("scheme", ["two-windows", "no-out"])
+def test_senders_of_throughput_guarantees(scheme: str) -> None:
+    text = GUARANTEES.replace("TCP", "two-windows" if scheme == "two-windows" else "newreno", 1)
+    if scheme == "no-out":
+        text = text.replace("profile =", 'out-feedback = "0s"\nprofile =')
+    done = package.live(text.replace(', sender = "perhop"', ""))
+    (report,) = done.reports
+    assert report.findings["senders"][0] == "perhop's own TCP"
+    assert report.findings["senders"][1].startswith("Linux TCP"), "which can do what this group does"
+    if not report.valid:
+        pytest.skip(f"this machine was too busy: {report.findings['invalid']}")
+    green, yellow = (done.flows[f"marked_{color}"][0] for color in ("green", "yellow"))
+    assert green > 100, "the host's meter, or the router's, has marked its packets"
+    assert yellow > 0
+    assert done.flows["throughput_bps"][0] > 0.7e6
+
+
+COMING = """\
+duration = "3s"
+live = { max-lateness = "100ms", sender = "perhop", receiver = "perhop" }
+[links.l]
+from = "a"
+to = "b"
+rate = "8Mbps"
+delay = "5ms"
+queue = { aqm = "drop-tail", limit = "40p" }
+[[flows]]
+name = "short"
+from = "a"
+to = "b"
+transport = { tcp = "linux" }
+arrivals = { rate = "20/s" }
+sizes = { constant = "20kB" }
+"""
+
+
+@needs_live
+def test_its_connections_come_and_go() -> None:
+    done = package.live(COMING)
+    (report,) = done.reports
+    assert not any("a flow failed" in text for text in report.findings["invalid"])
+    simulated = package.run(COMING, runs=1)
+    completed, expected = (result.population_flows["completion_s"].count() for result in (done, simulated))
+    assert expected > 30
+    assert abs(completed - expected) <= 2
+
+
+@needs_live
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('tcp = "newreno"', 'udp = "cbr", rate = "1Mbps"', ["flows[0].live.sender", "only TCP"]),
+        (
+            'sender = "perhop"',
+            'sender = "perhop", congestion = "cubic"',
+            ["flows[0].live.congestion", "kernel"],
+        ),
+        ('tcp = "newreno"', 'tcp = "quic"', ["flows[0].transport.tcp", "QUIC", "simulator only"]),
+        ('sender = "perhop"', 'sender = "linux"', ["sender", "kernel", "perhop"]),
+        ('packet = "1000B"', 'packet = "30B"', ["flows[0].transport.packet"]),
+    ],
+    ids=["datagrams", "two controls", "quic", "another", "packet"],
+)
+def test_what_it_cannot_do_is_said_in_a_line(
+    perhop: Perhop, tmp_path: Path, old: str, new: str, said: list[str]
+) -> None:
+    scenario = tmp_path / "own.toml"
+    text = ONE.format(tcp="newreno", ends='sender = "perhop"', version=4)
+    assert old in text
+    scenario.write_text(text.replace(old, new))
+    line = refused(perhop("live", scenario))
+    for word in said:
+        assert word in line
+
+
+@needs_live
+def test_it_needs_devices_of_whole_packets(perhop: Perhop, tmp_path: Path) -> None:
+    scenario = tmp_path / "own.toml"
+    scenario.write_text(ONE.format(tcp="newreno", ends='sender = "perhop"', version=4))
+    line = refused(perhop("live", scenario, "--device", "packet"))
+    assert "flows[0].live: perhop's own TCP needs TUN devices" in line
