@@ -175,6 +175,7 @@ bench: fast ## Measure blocks, runs beside ns-2 and ns-3 where they are installe
 	$(BIN)/python -m benches.sweep
 	$(BIN)/python -m benches.tuning
 	$(BIN)/python -m benches.stepping
+	$(BIN)/python -m benches.data_plane
 
 .PHONY: router
 router: cargo ## Build perhop-router, for real packets on Linux (target/release/perhop-router)

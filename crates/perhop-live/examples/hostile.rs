@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     thread::scope(|scope| -> Result<(), Box<dyn Error>> {
         let (sent, stopped) = (&sent, &stopped);
         let [left, right] = ends;
-        let generator = scope.spawn(move || generate(&[left, right], sent, stopped, seed));
+        let generator = scope.spawn(move || generate([left, right], sent, stopped, seed));
         runner.run(end, &stop, &mut telling)?;
         stopped.store(true, Ordering::Relaxed);
         generator.join().expect("the generator does not panic");
@@ -78,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Sends whatever there is, by both interfaces, and throws away what comes out of them.
-fn generate(ends: &[Ethernet; 2], sent: &[AtomicU64; 2], stopped: &AtomicBool, seed: u64) {
+fn generate(mut ends: [Ethernet; 2], sent: &[AtomicU64; 2], stopped: &AtomicBool, seed: u64) {
     let mut rng = Rng::stream(seed, "hostile");
     let mut bytes = [0; 96];
     let (mut packet, mut room, mut head) = (Vec::new(), vec![0; 2048], [0; HEAD]);
@@ -93,10 +93,11 @@ fn generate(ends: &[Ethernet; 2], sent: &[AtomicU64; 2], stopped: &AtomicBool, s
         let mut out: Head = [0; HEAD];
         out[TYPE].copy_from_slice(&kind);
         let side = (rng.next_u64() & 1) as usize;
-        if ends[side].send(&out, &packet).is_ok() {
+        ends[side].send(&out, &packet);
+        if ends[side].flush() == 0 {
             sent[side].fetch_add(1, Ordering::Relaxed);
         }
-        for end in ends {
+        for end in &mut ends {
             while let Ok(Some(_)) = end.receive(&mut head, &mut room) {}
         }
     }

@@ -16,7 +16,7 @@ use crate::device::{Aside, Device};
 use crate::lateness::Lateness;
 use crate::plane::{Lost, Plane, Sink};
 
-/// Packets read from one device before the others have their turn.
+/// Packets read from one device before the others have their turn, and the most that leave together.
 const BURST: usize = 64;
 
 /// Under load the loop wakes no more often than this and handles all packets and events since then together,
@@ -31,7 +31,7 @@ pub trait Watcher {
     fn next(&self) -> Instant;
     /// Acts at the time of [`next`](Self::next).
     fn watch(&mut self, plane: &mut Plane, report: &mut Report, now: Instant);
-    /// Learns that a packet leaves.
+    /// Learns that a packet leaves, in the batch of this time.
     #[inline]
     fn sent(&mut self, _device: usize, _packet: &[u8], _now: Instant) {}
     /// Learns that a packet is lost that came from this device.
@@ -68,23 +68,41 @@ pub struct Runner<D, const N: usize> {
     report: Report,
     /// A packet that arrives while no buffer is free is read into this and lost.
     spare: Box<[u8]>,
+    /// When the packets should have left that devices were given and have not sent yet.
+    due: Vec<Instant>,
 }
 
 struct Output<'a, D, W> {
-    devices: &'a [D],
+    devices: &'a mut [D],
+    due: &'a mut Vec<Instant>,
     clock: Clock,
+    now: Instant,
     report: &'a mut Report,
     watcher: &'a mut W,
+}
+
+impl<D: Device, W> Output<'_, D, W> {
+    /// Has the devices send what they were given.
+    fn flush(&mut self) {
+        if self.due.is_empty() {
+            return;
+        }
+        // A device that is not up takes nothing; that is the network's matter, and no reason to stop.
+        self.report.unsent += self.devices.iter_mut().map(Device::flush).sum::<u64>();
+        let now = self.clock.now();
+        self.due.drain(..).for_each(|due| self.report.lateness.record(now.since(due)));
+    }
 }
 
 impl<D: Device, W: Watcher> Sink for Output<'_, D, W> {
     #[inline]
     fn deliver(&mut self, device: usize, head: &Head, packet: &[u8], due: Instant) {
-        // A device that is not up takes nothing; that is the network's matter, and no reason to stop.
-        self.report.unsent += u64::from(self.devices[device].send(head, packet).is_err());
-        let now = self.clock.now();
-        self.report.lateness.record(now.since(due));
-        self.watcher.sent(device, packet, now);
+        self.devices[device].send(head, packet);
+        self.watcher.sent(device, packet, self.now);
+        self.due.push(due);
+        if self.due.len() == BURST {
+            self.flush();
+        }
     }
 
     #[inline]
@@ -98,7 +116,7 @@ impl<D: Device, const N: usize> Runner<D, N> {
     pub fn new(plane: Plane, devices: [D; N], clock: Clock) -> Self {
         let spare = vec![0; plane.mtu()].into_boxed_slice();
         let report = Report { aside: vec![Aside::default(); N], ..Report::default() };
-        Self { plane, devices, clock, report, spare }
+        Self { plane, devices, clock, report, spare, due: Vec::with_capacity(BURST) }
     }
 
     /// Forwards packets until that time, or until `stop` is set.
@@ -149,33 +167,46 @@ impl<D: Device, const N: usize> Runner<D, N> {
 
     /// Reads a burst of packets from a device; says whether there may be more.
     fn read(&mut self, device: usize, watcher: &mut impl Watcher) -> io::Result<bool> {
-        for _ in 0..BURST {
-            let Self { plane, devices, clock, report, spare } = self;
-            let mut output = Output { devices, clock: *clock, report, watcher };
-            if let Some((slot, head, room)) = plane.room() {
-                match devices[device].receive(head, room) {
-                    Ok(Some(length)) => plane.arrive(device, slot, length, clock.now(), &mut output),
-                    nothing => {
-                        plane.release(slot);
-                        return nothing.map(|_| false);
-                    }
+        let Self { plane, devices, clock, report, spare, due } = self;
+        let mut output = Output { devices, due, clock: *clock, now: Instant::ZERO, report, watcher };
+        let mut read = || {
+            let Some((slot, head, room)) = plane.room() else {
+                let length = output.devices[device].receive(&mut [0; HEAD], spare)?;
+                length.into_iter().for_each(|length| plane.overrun(device, &spare[..length], &mut output));
+                return Ok(length.is_some());
+            };
+            match output.devices[device].receive(head, room) {
+                Ok(Some(length)) => {
+                    output.now = output.clock.now();
+                    plane.arrive(device, slot, length, output.now, &mut output);
+                    Ok(true)
                 }
-            } else if let Some(length) = devices[device].receive(&mut [0; HEAD], spare)? {
-                plane.overrun(device, &spare[..length], &mut output);
-            } else {
-                return Ok(false);
+                nothing => {
+                    plane.release(slot);
+                    nothing.map(|_| false)
+                }
             }
-        }
-        Ok(true)
+        };
+        let mut left = BURST;
+        let more = loop {
+            match read() {
+                Ok(true) if left > 1 => left -= 1,
+                result => break result,
+            }
+        };
+        output.flush();
+        more
     }
 
     fn advance(&mut self, now: Instant, watcher: &mut impl Watcher) {
-        let Self { plane, devices, clock, report, .. } = self;
-        plane.advance(now, &mut Output { devices, clock: *clock, report, watcher });
+        let Self { plane, devices, clock, report, due, .. } = self;
+        let mut output = Output { devices, due, clock: *clock, now, report, watcher };
+        plane.advance(now, &mut output);
+        output.flush();
     }
 
     fn look_aside(&mut self) {
-        for (aside, device) in self.report.aside.iter_mut().zip(&self.devices) {
+        for (aside, device) in self.report.aside.iter_mut().zip(&mut self.devices) {
             *aside = device.aside();
         }
     }

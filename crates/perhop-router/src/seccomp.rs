@@ -36,8 +36,10 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_connect, // to the service manager: no other socket can be made
     libc::SYS_sendto,
     libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
     libc::SYS_recvfrom,
     libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
     libc::SYS_shutdown,
     libc::SYS_getsockname,
     libc::SYS_getpeername,

@@ -157,18 +157,25 @@ fn after_a_kill_it_starts_again() {
 }
 
 #[test]
-fn packets_that_offload_made_of_many_are_named() {
+fn packets_that_offload_made_of_many_pass_the_queue_one_by_one() {
     let Some(lab) = Lab::new() else { return };
     ip(&format!("-n {} link set a0 gso_max_segs 100", lab.names[0])).unwrap();
     let config = lab.write(CONFIG);
-    let router = lab.start(&config, &[]);
-    lab.transfer(30_000);
-    router.says(
-        "warning: in0: packets that offload merged, which no queue can handle one by one; turn it off here",
-    );
+    let capture = lab.folder.join("all.pcapng");
+    let router = lab.start(&config, &["--capture", capture.to_str().unwrap()]);
+    lab.transfer(1_000_000);
     let (code, output) = router.end();
     assert_eq!(code, Some(0), "{output}");
-    assert!(output.contains(": packets that offload merged"), "{output}");
+    assert!(!output.contains("merged"), "{output}");
+    let mut reader = PcapNgReader::new(File::open(&capture).unwrap()).unwrap();
+    let (mut longest, mut bytes) = (0, 0);
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(packet) = block.unwrap() {
+            longest = longest.max(packet.original_len);
+            bytes += packet.original_len;
+        }
+    }
+    assert!(longest == 1500 && bytes > 1_000_000, "{longest} of {bytes} bytes");
 }
 
 /// Raw frames instead of VLAN interfaces, which not every kernel has.
@@ -176,15 +183,16 @@ fn packets_that_offload_made_of_many_are_named() {
 fn tagged_frames_keep_their_tags() {
     let Some(lab) = Lab::new() else { return };
     let router = lab.start(&lab.write(CONFIG), &[]);
-    let [sender, _] = lab.within(0, || Ethernet::bridge(["a0", "lo"]).unwrap());
-    let [receiver, _] = lab.within(2, || Ethernet::bridge(["b0", "lo"]).unwrap());
+    let [mut sender, _] = lab.within(0, || Ethernet::bridge(["a0", "lo"]).unwrap());
+    let [mut receiver, _] = lab.within(2, || Ethernet::bridge(["b0", "lo"]).unwrap());
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv4(LEFT, RIGHT, 64).udp(7, 77);
     builder.write(&mut packet, b"tagged").unwrap();
     let mut head = [0; HEAD];
     head[10..22].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7]);
     head[22..28].copy_from_slice(&[0x81, 0x00, 0x60, 0x07, 0x08, 0x00]); // VLAN 7, priority 3
-    sender.send(&head, &packet).unwrap();
+    sender.send(&head, &packet);
+    assert_eq!(sender.flush(), 0);
     let (mut came, mut room) = ([0; HEAD], [0; 1500]);
     let began = Instant::now();
     loop {

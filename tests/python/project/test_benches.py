@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import sys
 import tomllib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-from benches import blocks, engine, flows, growth, matrix, measuring, quaint, tuning
+from benches import blocks, data_plane, engine, flows, growth, matrix, measuring, quaint, tuning
 from benches.measuring import Spread, marginal
 from benches.peers import compare, ns2, ns3, perhop_runner
 from benches.peers.program import Packets, Program
@@ -20,9 +22,6 @@ from benches.peers.settings import ROUND_TRIPS_S, SETTINGS, Setting
 from perhop import _engine
 from perhop.statistics.intervals import Estimate
 from perhop.sweeps.tune import Trial
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def taken(scenario: dict[str, Any]) -> dict[str, Any]:
@@ -427,3 +426,36 @@ def test_the_recorded_instructions_are_those_of_today() -> None:
     for role, rows in after.items():
         for name, entry in rows.items():
             assert entry == pytest.approx(before[role][name], rel=0.1), f"{role} {name}"
+
+
+def test_ways_of_the_data_plane_are_compared_within_their_round() -> None:
+    traffic, size, rate = data_plane.LOADS[0]
+    load = {
+        "traffic": traffic,
+        "size": size,
+        "rate": rate,
+        "seconds": 2,
+        "packets": 8,
+        "lateness_us": [1, 2, 3],
+    }
+    rounds = [
+        {**load, "way": way, "bytes": 1000 * (number + 1), "cpu_s": cpu}
+        for number, cpus in enumerate([(2.0, 1.0), (1.0, 0.25), (4.0, 4.0)])
+        for way, cpu in zip(("tun", "tun-offload"), cpus, strict=True)
+    ]
+    assert data_plane.per_core(rounds[0]) == 4000
+    assert data_plane.ratio(rounds, "tun-offload") == 2.0
+    assert data_plane.ratio(rounds, "tun") == 1.0
+    everything = [
+        {**one, "way": way, "traffic": traffic, "size": size, "rate": rate}
+        for traffic, size, rate in data_plane.LOADS
+        for way in data_plane.WAYS
+        for one in rounds[:1]
+    ]
+    lines = data_plane.tables(everything, markdown=True).splitlines()
+    assert len([line for line in lines if line]) == len(data_plane.LOADS) * (len(data_plane.WAYS) + 2)
+
+
+def test_the_data_planes_ways_are_those_of_its_program() -> None:
+    source = (Path(__file__).parents[3] / "crates/perhop-live/tests/common/hosts.rs").read_text()
+    assert list(data_plane.WAYS) == re.findall(r'\("([a-z-]+)", Self::', source)

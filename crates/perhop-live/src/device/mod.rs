@@ -1,6 +1,7 @@
 //! Where packets come from and go to.
 
 mod netlink;
+mod offload;
 mod packet;
 mod socket;
 mod tun;
@@ -9,29 +10,33 @@ pub mod veth;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+pub use offload::OffloadTun;
 pub use packet::Ethernet;
 pub use tun::{Tun, TunSpec};
 
 use crate::buffers::Head;
 use crate::counts::Amount;
 
-/// A device that gives and takes whole IP packets.
+/// A device that gives and takes whole IP packets, one after the other, whatever a system call stands for.
 pub trait Device: AsFd {
-    /// Reads the next packet into `room` and returns its length; `None` if none waits. One that is longer
-    /// than the room is cut. `head` keeps what the device wants to have back with the packet.
+    /// Returns the length of the next packet, which it copies into `room`; `None` if none waits, neither in
+    /// the kernel nor in a batch that was read before. One that is longer than the room is cut. `head` keeps
+    /// what the device wants to have back with the packet.
     ///
     /// # Errors
     /// The device is gone.
-    fn receive(&self, head: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>>;
+    fn receive(&mut self, head: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>>;
 
-    /// Sends a packet, with what was kept with it.
-    ///
-    /// # Errors
-    /// It was not sent, the device having no room for it or no use.
-    fn send(&self, head: &Head, packet: &[u8]) -> io::Result<()>;
+    /// Takes a packet to send, with what was kept with it. It may wait for others until
+    /// [`flush`](Self::flush).
+    fn send(&mut self, head: &Head, packet: &[u8]);
+
+    /// Sends all that waits. Returns how many packets were not sent since the last call, the device having no
+    /// room for them or no use.
+    fn flush(&mut self) -> u64;
 
     /// Returns what came to it and never to the data plane.
-    fn aside(&self) -> Aside {
+    fn aside(&mut self) -> Aside {
         Aside::default()
     }
 }
@@ -45,7 +50,7 @@ pub struct Aside {
     pub unread: u64,
     /// Frames that could not be passed on, the device on the other side having no room for them or no use.
     pub unpassed: u64,
-    /// Packets that the sender's, or this host's, segmentation offload made of many: no queue can judge them.
+    /// Packets made of many by segmentation offload that could not be split: no queue can judge them.
     pub merged: u64,
     /// Packets longer than the data plane takes.
     pub too_long: u64,
@@ -57,38 +62,42 @@ pub struct Aside {
 pub enum AnyDevice {
     /// A TUN device.
     Tun(Tun),
+    /// A TUN device with segmentation offload.
+    OffloadTun(OffloadTun),
     /// One side of an Ethernet bridge.
     Ethernet(Ethernet),
 }
 
+/// Calls what the device of that kind has.
+macro_rules! each {
+    ($device:expr, $one:ident => $call:expr) => {
+        match $device {
+            Self::Tun($one) => $call,
+            Self::OffloadTun($one) => $call,
+            Self::Ethernet($one) => $call,
+        }
+    };
+}
+
 impl AsFd for AnyDevice {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tun(tun) => tun.as_fd(),
-            Self::Ethernet(ethernet) => ethernet.as_fd(),
-        }
+        each!(self, device => device.as_fd())
     }
 }
 
 impl Device for AnyDevice {
     #[inline]
-    fn receive(&self, head: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>> {
-        match self {
-            Self::Tun(tun) => tun.receive(head, room),
-            Self::Ethernet(ethernet) => ethernet.receive(head, room),
-        }
+    fn receive(&mut self, head: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>> {
+        each!(self, device => device.receive(head, room))
     }
     #[inline]
-    fn send(&self, head: &Head, packet: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Tun(tun) => tun.send(head, packet),
-            Self::Ethernet(ethernet) => ethernet.send(head, packet),
-        }
+    fn send(&mut self, head: &Head, packet: &[u8]) {
+        each!(self, device => device.send(head, packet));
     }
-    fn aside(&self) -> Aside {
-        match self {
-            Self::Tun(tun) => tun.aside(),
-            Self::Ethernet(ethernet) => ethernet.aside(),
-        }
+    fn flush(&mut self) -> u64 {
+        each!(self, device => device.flush())
+    }
+    fn aside(&mut self) -> Aside {
+        each!(self, device => device.aside())
     }
 }

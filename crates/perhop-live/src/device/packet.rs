@@ -2,10 +2,11 @@
 //!
 //! Blocks see the IP packet; its Ethernet header waits beside it. Other frames, such as ARP, bypass the
 //! blocks. The kernel reports for each frame which checksum its sender left to the hardware. The bridge
-//! passes this on when the frame leaves, and the kernel or the next interface completes the checksum.
+//! passes this on when the frame leaves, and the kernel or the next interface completes the checksum. A frame
+//! that the sender's, or this host's, segmentation offload made of many is split before blocks see it.
 
-use std::cell::Cell;
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -13,10 +14,11 @@ use nix::net::if_::if_nametoindex;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, SndBuf, SndBufForce};
 
-use super::socket::{PacketSocket, Received};
+use super::offload::header::{self, Merged, Offloads};
+use super::offload::split::Split;
+use super::socket::{BATCH, PacketSocket, Received};
 use super::{Aside, Device};
-use crate::buffers::Head;
-use crate::counts::Amount;
+use crate::buffers::{HEAD, Head};
 use crate::encapsulation::{self, NoPacket, TAG, TYPE};
 
 /// One side of a bridge.
@@ -26,22 +28,48 @@ pub struct Ethernet {
     name: String,
     index: u32,
     mtu: u16,
-    aside: Cell<Aside>,
+    inbox: Inbox,
+    outbox: Outbox,
+    aside: Aside,
     /// Whether the interface went down, and nothing has come since: it may be on its way out, of which the
     /// kernel says no more.
-    went_down: Cell<bool>,
+    went_down: bool,
+}
+
+/// Frames that were read in one call.
+struct Inbox {
+    /// Each has [`LONGEST`] bytes.
+    bytes: Box<[u8]>,
+    received: Box<[Received]>,
+    count: usize,
+    /// The next one that is to be looked at.
+    next: usize,
+    /// The packets of the one before it, where the kernel made that of many; what is kept with each, and
+    /// where that begins.
+    split: Split,
+    head: Head,
+    packet: usize,
+}
+
+/// Frames that leave in one call.
+#[derive(Default)]
+struct Outbox {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    unsent: u64,
 }
 
 /// Where things stand in a [`Head`]: what offloads left to be done, the addresses, then the headers before
 /// the packet.
-const PREAMBLE: usize = 10;
+const PREAMBLE: usize = header::LENGTH;
 const ADDRESSES: usize = TAG.start;
 
 /// The bytes before the packet in what is read, without a tag, which the kernel takes out.
-const BEFORE: usize = PREAMBLE + 14;
+const BEFORE: usize = PREAMBLE + ETHERNET as usize;
+const ETHERNET: u16 = 14;
 
-/// The most frames that are read in a row when none is for the data plane.
-const IN_A_ROW: usize = 64;
+/// The longest frame, which the kernel made of many.
+const LONGEST: usize = BEFORE + u16::MAX as usize;
 
 /// Bytes that may wait in the kernel before they are read, and before they leave.
 const SOCKET_BUFFER: usize = 4 << 20;
@@ -57,6 +85,14 @@ impl Ethernet {
     /// An interface and what the kernel has against it; without the capability `CAP_NET_RAW` it is
     /// `PermissionDenied`.
     pub fn bridge(names: [&str; 2]) -> Result<[Self; 2], (usize, io::Error)> {
+        Self::bridge_by(names, BATCH)
+    }
+
+    /// Joins two interfaces, of which each is read by at most so many frames in a system call, 1 to 64.
+    ///
+    /// # Errors
+    /// See [`bridge`](Self::bridge).
+    pub fn bridge_by(names: [&str; 2], frames: usize) -> Result<[Self; 2], (usize, io::Error)> {
         let open = |side: usize| open(names[side]).map_err(|error| (side, error));
         let (left, right) = (open(0)?, open(1)?);
         let side = |name: &str, (socket, index, mtu): &Opened, other: &Opened| Self {
@@ -65,8 +101,10 @@ impl Ethernet {
             name: name.into(),
             index: *index,
             mtu: *mtu,
-            aside: Cell::default(),
-            went_down: Cell::default(),
+            inbox: Inbox::new(frames.clamp(1, BATCH)),
+            outbox: Outbox::default(),
+            aside: Aside::default(),
+            went_down: false,
         };
         Ok([side(names[0], &left, &right), side(names[1], &right, &left)])
     }
@@ -76,30 +114,79 @@ impl Ethernet {
         self.mtu
     }
 
-    fn count(&self, change: impl FnOnce(&mut Aside)) {
-        let mut aside = self.aside.get();
-        change(&mut aside);
-        self.aside.set(aside);
-    }
-
-    /// Passes a frame that is no IP packet to the other side as it is.
-    fn pass(&self, head: &Head, payload: &[u8]) {
-        let passed = send(&self.other, head, payload).is_ok();
-        self.count(|aside| {
-            if passed {
-                aside.passed = Amount {
-                    packets: aside.passed.packets + 1,
-                    bytes: aside.passed.bytes + payload.len() as u64,
-                };
-            } else {
-                aside.unpassed += 1;
-            }
-        });
-    }
-
     /// Returns whether the interface is gone, which is a reason to stop; to be down is none.
     fn is_gone(&self) -> bool {
         if_nametoindex(self.name.as_str()) != Ok(self.index)
+    }
+
+    /// Reads the next frames; says whether there are any.
+    fn refill(&mut self) -> io::Result<bool> {
+        let Inbox { bytes, received, count, next, .. } = &mut self.inbox;
+        loop {
+            match self.socket.receive(bytes, LONGEST, received) {
+                Ok(some) => {
+                    (*count, *next, self.went_down) = (some, 0, false);
+                    return Ok(some > 0);
+                }
+                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => self.went_down = true,
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
+                {
+                    let is_gone = self.went_down && self.is_gone();
+                    return if is_gone { Err(io::Error::from_raw_os_error(libc::ENODEV)) } else { Ok(false) };
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Looks at the next frame that was read: returns the packet's length if it is one for the data plane.
+    fn take(&mut self, head: &mut Head, room: &mut [u8]) -> Option<usize> {
+        let Inbox { bytes, received, next, split, head: kept, packet: place, .. } = &mut self.inbox;
+        let Received { length, tag } = received[*next];
+        let begin = *next * LONGEST;
+        *next += 1;
+        let frame = &mut bytes[begin..][..length.min(LONGEST)];
+        let (before, payload) = frame.split_first_chunk_mut::<BEFORE>()?;
+        let (protocol, tag) = tag.unwrap_or_default();
+        head[..ADDRESSES].copy_from_slice(&before[..ADDRESSES]);
+        head[TAG.start..TAG.start + 2].copy_from_slice(&protocol.to_be_bytes());
+        head[TAG.start + 2..TAG.end].copy_from_slice(&tag.to_be_bytes());
+        head[TYPE].copy_from_slice(&before[ADDRESSES..]);
+        let mut offloads = before.first_chunk().map(Offloads::read)?;
+        let is_merged = offloads.merged != Merged::No;
+        let headers = match encapsulation::detach(head, payload) {
+            Ok(headers) => headers,
+            Err(_) if is_merged => {
+                self.aside.merged += 1;
+                return None;
+            }
+            Err(why) => {
+                self.aside.unread += u64::from(why == NoPacket::Unread);
+                self.aside.pass(&self.other, head, payload);
+                return None;
+            }
+        };
+        let packet = &payload[..payload.len() - headers];
+        if is_merged {
+            // Here places count from the begin of the frame.
+            let before = ETHERNET + headers as u16;
+            offloads.checksum =
+                offloads.checksum.and_then(|(from, at)| Some((from.checked_sub(before)?, at)));
+            let Some(packets) = Split::begin(packet, &offloads) else {
+                self.aside.merged += 1;
+                return None;
+            };
+            head[..PREAMBLE].fill(0);
+            (*split, *kept, *place) = (packets, *head, begin + BEFORE);
+            return None;
+        }
+        let Some(room) = room.get_mut(..packet.len()) else {
+            self.aside.too_long += 1;
+            return None;
+        };
+        room.copy_from_slice(packet);
+        Some(packet.len())
     }
 }
 
@@ -119,6 +206,42 @@ fn open(name: &str) -> io::Result<Opened> {
     Ok((Arc::new(socket), index, mtu))
 }
 
+impl Inbox {
+    fn new(frames: usize) -> Self {
+        Self {
+            bytes: vec![0; frames * LONGEST].into_boxed_slice(),
+            received: vec![Received::default(); frames].into_boxed_slice(),
+            count: 0,
+            next: 0,
+            split: Split::default(),
+            head: [0; HEAD],
+            packet: 0,
+        }
+    }
+
+    /// Returns the next packet of a frame that the kernel made of many.
+    #[inline]
+    fn next_of_many(&mut self, head: &mut Head, room: &mut [u8]) -> Option<usize> {
+        let length = self.split.next(&self.bytes[self.packet..], room)?;
+        *head = self.head;
+        Some(length)
+    }
+}
+
+impl Aside {
+    /// Passes a frame that is no IP packet to the other side as it is.
+    fn pass(&mut self, other: &PacketSocket, head: &Head, payload: &[u8]) {
+        let mut frame = Vec::new();
+        append(&mut frame, head, payload);
+        if other.send(&frame, &[frame.len()]) > 0 {
+            self.unpassed += 1;
+        } else {
+            self.passed.packets += 1;
+            self.passed.bytes += payload.len() as u64;
+        }
+    }
+}
+
 impl AsFd for Ethernet {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -126,80 +249,72 @@ impl AsFd for Ethernet {
 }
 
 impl Device for Ethernet {
-    fn receive(&self, head: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>> {
-        for _ in 0..IN_A_ROW {
-            let (preamble, rest) = head.split_at_mut(PREAMBLE);
-            let (addresses, rest) = rest.split_at_mut(ADDRESSES - PREAMBLE);
-            let (tag, rest) = rest.split_at_mut(TAG.len());
-            let received = match self.socket.receive([preamble, addresses, &mut rest[..TYPE.len()], room]) {
-                Ok(received) => received,
-                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) && !self.is_gone() => {
-                    self.went_down.set(true);
-                    continue;
-                }
-                Err(error)
-                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
-                {
-                    if self.went_down.get() && self.is_gone() {
-                        return Err(io::Error::from_raw_os_error(libc::ENODEV));
-                    }
+    fn receive(&mut self, head: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>> {
+        let mut is_refilled = false;
+        loop {
+            if let Some(length) = self.inbox.next_of_many(head, room) {
+                return Ok(Some(length));
+            }
+            if self.inbox.next == self.inbox.count {
+                // Frames that are not for the data plane are no reason to keep it waiting.
+                if is_refilled || !self.refill()? {
                     return Ok(None);
                 }
-                Err(error) => return Err(error),
-            };
-            let Received { length, tag: taken } = received;
-            self.went_down.set(false);
-            let Some(length) = length.checked_sub(BEFORE) else { continue };
-            tag.fill(0);
-            if let Some((protocol, taken)) = taken {
-                tag[..2].copy_from_slice(&protocol.to_be_bytes());
-                tag[2..].copy_from_slice(&taken.to_be_bytes());
+                is_refilled = true;
             }
-            if preamble[1] != 0 {
-                self.count(|aside| aside.merged += 1);
-            } else if length > room.len() {
-                self.count(|aside| aside.too_long += 1);
-            } else {
-                match encapsulation::detach(head, &mut room[..length]) {
-                    Ok(headers) => return Ok(Some(length - headers)),
-                    Err(why) => {
-                        self.count(|aside| aside.unread += u64::from(why == NoPacket::Unread));
-                        self.pass(head, &room[..length]);
-                    }
-                }
+            if let Some(length) = self.take(head, room) {
+                return Ok(Some(length));
             }
         }
-        Ok(None)
     }
 
     #[inline]
-    fn send(&self, head: &Head, packet: &[u8]) -> io::Result<()> {
-        send(&self.socket, head, packet)
+    fn send(&mut self, head: &Head, packet: &[u8]) {
+        let Outbox { bytes, ends, .. } = &mut self.outbox;
+        append(bytes, head, packet);
+        ends.push(bytes.len());
+        if ends.len() == BATCH {
+            self.outbox.send(&self.socket);
+        }
     }
 
-    fn aside(&self) -> Aside {
-        let overrun = self.socket.overrun();
-        self.count(|aside| aside.overrun += overrun);
-        self.aside.get()
+    fn flush(&mut self) -> u64 {
+        self.outbox.send(&self.socket);
+        mem::take(&mut self.outbox.unsent)
+    }
+
+    fn aside(&mut self) -> Aside {
+        self.aside.overrun += self.socket.overrun();
+        self.aside
     }
 }
 
-/// Sends a frame: the header that it came with, and the packet.
+impl Outbox {
+    /// Sends all frames, and counts those that the kernel did not take.
+    fn send(&mut self, socket: &PacketSocket) {
+        if !self.ends.is_empty() {
+            self.unsent += socket.send(&self.bytes, &self.ends);
+            self.bytes.clear();
+            self.ends.clear();
+        }
+    }
+}
+
+/// Appends a frame: the header that it came with, and the packet.
 #[inline]
-fn send(socket: &PacketSocket, head: &Head, packet: &[u8]) -> io::Result<()> {
+fn append(bytes: &mut Vec<u8>, head: &Head, packet: &[u8]) {
     let mut preamble = [0; PREAMBLE];
-    let tagged = head[ADDRESSES..ADDRESSES + 2] != [0; 2];
+    let is_tagged = head[TAG][..2] != [0; 2];
     if head[0] & NEEDS_CHECKSUM != 0 {
         // Where the checksum begins counts from the begin of the frame, which a tag makes longer. In the
         // machine's order.
-        let begin = u16::from_ne_bytes([head[6], head[7]]).saturating_add(if tagged { 4 } else { 0 });
+        let begin = u16::from_ne_bytes([head[6], head[7]]).saturating_add(if is_tagged { 4 } else { 0 });
         preamble[0] = NEEDS_CHECKSUM;
         preamble[6..8].copy_from_slice(&begin.to_ne_bytes());
         preamble[8..10].copy_from_slice(&head[8..10]);
     }
-    if tagged {
-        socket.send([&preamble[..], &head[PREAMBLE..TAG.end], encapsulation::attached(head), packet])
-    } else {
-        socket.send([&preamble[..], &head[PREAMBLE..ADDRESSES], encapsulation::attached(head), packet])
-    }
+    bytes.extend_from_slice(&preamble);
+    bytes.extend_from_slice(&head[PREAMBLE..if is_tagged { TAG.end } else { ADDRESSES }]);
+    bytes.extend_from_slice(encapsulation::attached(head));
+    bytes.extend_from_slice(packet);
 }

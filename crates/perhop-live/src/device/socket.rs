@@ -16,8 +16,14 @@ use libc::{c_int, c_void, socklen_t};
 #[derive(Debug)]
 pub(super) struct PacketSocket(OwnedFd);
 
+/// The most frames that a system call stands for.
+pub(super) const BATCH: usize = 64;
+
+/// A part of a frame, before it is known where that is.
+const NOWHERE: libc::iovec = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
+
 /// What the kernel said beside a frame.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Received {
     /// The length of the whole frame and its preamble, also where it was cut.
     pub(super) length: usize,
@@ -96,39 +102,67 @@ impl PacketSocket {
         Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
     }
 
-    /// Reads a frame into these parts, one after the other.
-    #[inline]
-    pub(super) fn receive(&self, parts: [&mut [u8]; 4]) -> io::Result<Received> {
-        let mut parts =
-            parts.map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
-        let mut control = Control { bytes: [0; 64] };
-        // SAFETY: all zeros is a valid value of this plain C structure.
-        let mut message: libc::msghdr = unsafe { mem::zeroed() };
-        message.msg_iov = parts.as_mut_ptr();
-        message.msg_iovlen = parts.len() as _;
-        // SAFETY: to take the address of the array in the union reads nothing.
-        message.msg_control = unsafe { control.bytes.as_mut_ptr().cast() };
-        message.msg_controllen = size_of::<Control>() as _;
-        // SAFETY: the parts are exclusive borrows that live through the call, as does the room for control
-        // messages, and their lengths are given.
-        let length = unsafe { libc::recvmsg(self.fd(), &raw mut message, libc::MSG_TRUNC) };
-        let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
-        Ok(Received { length, tag: tag_of(&message) })
+    /// Reads frames that wait, at most as many as there are places, each into `size` bytes of the room;
+    /// returns how many. Says of each what the kernel said.
+    pub(super) fn receive(
+        &self,
+        room: &mut [u8],
+        size: usize,
+        received: &mut [Received],
+    ) -> io::Result<usize> {
+        let mut parts = [NOWHERE; BATCH];
+        let mut controls = [const { Control { bytes: [0; 64] } }; BATCH];
+        // SAFETY: all zeros is a valid value of these plain C structures.
+        let mut messages: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
+        let mut count = 0;
+        let places = room.chunks_exact_mut(size).zip(&mut parts).zip(&mut controls);
+        for (message, ((room, part), control)) in messages.iter_mut().take(received.len()).zip(places) {
+            *part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+            let header = &mut message.msg_hdr;
+            (header.msg_iov, header.msg_iovlen) = (part, 1);
+            header.msg_control = ptr::from_mut(control).cast();
+            header.msg_controllen = size_of::<Control>() as _;
+            count += 1;
+        }
+        // SAFETY: the parts are of an exclusive borrow that lives through the call, as does the room for
+        // control messages; their lengths and their number are given, and no time to wait.
+        let count = unsafe {
+            let (messages, flags) = (messages.as_mut_ptr(), libc::MSG_TRUNC | libc::MSG_DONTWAIT);
+            libc::recvmmsg(self.fd(), messages, count, flags as _, ptr::null_mut())
+        };
+        let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        for (received, message) in received.iter_mut().zip(&messages[..count]) {
+            *received = Received { length: message.msg_len as usize, tag: tag_of(&message.msg_hdr) };
+        }
+        Ok(count)
     }
 
-    /// Sends these parts, one after the other, as one frame.
-    #[inline]
-    pub(super) fn send<const N: usize>(&self, parts: [&[u8]; N]) -> io::Result<()> {
-        let mut parts =
-            parts.map(|part| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
-        // SAFETY: all zeros is a valid value of this plain C structure.
-        let mut message: libc::msghdr = unsafe { mem::zeroed() };
-        message.msg_iov = parts.as_mut_ptr();
-        message.msg_iovlen = parts.len() as _;
-        // SAFETY: the parts are borrows that live through the call, which only reads them, and their lengths
-        // are given.
-        let sent = unsafe { libc::sendmsg(self.fd(), &raw const message, libc::MSG_NOSIGNAL) };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    /// Sends frames, at most [`BATCH`], each of which ends at one of these places. Returns how many the
+    /// kernel did not take.
+    pub(super) fn send(&self, frames: &[u8], ends: &[usize]) -> u64 {
+        let mut parts = [NOWHERE; BATCH];
+        // SAFETY: all zeros is a valid value of these plain C structures.
+        let mut messages: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
+        let mut begin = 0;
+        for ((message, part), &end) in messages.iter_mut().zip(&mut parts).zip(ends) {
+            let frame = &frames[begin..end];
+            *part = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
+            (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (part, 1);
+            begin = end;
+        }
+        let (mut rest, mut unsent) = (&mut messages[..ends.len()], 0);
+        while !rest.is_empty() {
+            // SAFETY: the parts are of a borrow that lives through the call, which only reads them; their
+            // lengths and their number are given.
+            let sent = unsafe {
+                let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+                libc::sendmmsg(self.fd(), rest.as_mut_ptr(), rest.len() as _, flags as _)
+            };
+            // An error is that of the first one.
+            unsent += u64::from(sent < 0);
+            rest = &mut rest[usize::try_from(sent).unwrap_or(1).max(1)..];
+        }
+        unsent
     }
 
     /// Frames that the kernel dropped since this was asked last, there being no room in the socket's buffer.

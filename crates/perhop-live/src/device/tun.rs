@@ -1,6 +1,7 @@
 //! TUN devices: the kernel's side is a network interface, ours is a file of whole IP packets.
 
 use std::io;
+use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -26,9 +27,12 @@ pub struct TunSpec {
     pub queue: u32,
 }
 
-/// A TUN device in the network namespace of the thread that made it. It stays usable from any thread, and is
-/// gone with the last process that holds it.
-pub struct Tun(SyncDevice);
+/// A TUN device in the network namespace of the thread that made it, read and written packet by packet. It
+/// stays usable from any thread, and is gone with the last process that holds it.
+pub struct Tun {
+    device: SyncDevice,
+    unsent: u64,
+}
 
 impl Tun {
     /// Makes the interface and brings it up. Offloads are off: queues must see packets as they are on the
@@ -37,41 +41,56 @@ impl Tun {
     /// # Errors
     /// The kernel's, such as no access to `/dev/net/tun`.
     pub fn open(spec: &TunSpec) -> io::Result<Self> {
-        let mut builder = DeviceBuilder::new().name(&spec.name).mtu(spec.mtu).offload(false);
-        if let Some((address, prefix)) = spec.ipv4 {
-            builder = builder.ipv4(address, prefix, None);
+        Ok(Self { device: open(spec, false)?, unsent: 0 })
+    }
+}
+
+/// Makes an interface and brings it up, with offloads or without.
+pub(super) fn open(spec: &TunSpec, offload: bool) -> io::Result<SyncDevice> {
+    let mut builder = DeviceBuilder::new().name(&spec.name).mtu(spec.mtu).offload(offload);
+    if let Some((address, prefix)) = spec.ipv4 {
+        builder = builder.ipv4(address, prefix, None);
+    }
+    if let Some((address, prefix)) = spec.ipv6 {
+        builder = builder.ipv6(address, prefix);
+    }
+    let device = builder.build_sync()?;
+    device.set_nonblocking(true)?;
+    // The older way, an ioctl, is refused within user namespaces.
+    set_link(device.if_index()?, 0, &[number(IFLA_TXQLEN, spec.queue)])?;
+    Ok(device)
+}
+
+/// Reads what comes next; `None` if nothing waits.
+#[inline]
+pub(super) fn read(device: &SyncDevice, room: &mut [u8]) -> io::Result<Option<usize>> {
+    match device.recv(room) {
+        Ok(length) => Ok(Some(length)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Ok(None)
         }
-        if let Some((address, prefix)) = spec.ipv6 {
-            builder = builder.ipv6(address, prefix);
-        }
-        let device = builder.build_sync()?;
-        device.set_nonblocking(true)?;
-        // The older way, an ioctl, is refused within user namespaces.
-        set_link(device.if_index()?, 0, &[number(IFLA_TXQLEN, spec.queue)])?;
-        Ok(Self(device))
+        Err(error) => Err(error),
     }
 }
 
 impl AsFd for Tun {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.device.as_fd()
     }
 }
 
 impl Device for Tun {
     #[inline]
-    fn receive(&self, _: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>> {
-        match self.0.recv(room) {
-            Ok(length) => Ok(Some(length)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+    fn receive(&mut self, _: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>> {
+        read(&self.device, room)
     }
 
     #[inline]
-    fn send(&self, _: &Head, packet: &[u8]) -> io::Result<()> {
-        self.0.send(packet).map(|_| ())
+    fn send(&mut self, _: &Head, packet: &[u8]) {
+        self.unsent += u64::from(self.device.send(packet).is_err());
+    }
+
+    fn flush(&mut self) -> u64 {
+        mem::take(&mut self.unsent)
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use caps::Capability;
 use nix::sys::mman::{MlockAllFlags, mlockall};
-use perhop_live::device::{AnyDevice, Ethernet, Tun, TunSpec};
+use perhop_live::device::{AnyDevice, Ethernet, OffloadTun, TunSpec};
 
 use super::{Options, RouterResult, failed};
 use crate::capture;
@@ -89,10 +89,10 @@ fn tun(side: &Interface) -> RouterResult<AnyDevice> {
         ipv6: side.ipv6.map(|address| (address.0, address.1)),
         queue: side.queue_length.unwrap_or(TUN_QUEUE),
     };
-    let opened = Tun::open(&spec).map_err(|error| {
+    let opened = OffloadTun::open(&spec, true).map_err(|error| {
         failed(format_args!("{}: {}", side.device, privileges::explain(&error, Capability::CAP_NET_ADMIN)))
     });
-    opened.map(AnyDevice::Tun)
+    opened.map(AnyDevice::OffloadTun)
 }
 
 /// Sets priority and memory lock as configured, then drops all privileges.

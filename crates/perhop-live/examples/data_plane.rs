@@ -1,0 +1,279 @@
+//! What the data plane costs, by how packets come and go: `data_plane WAY TRAFFIC SIZE RATE SECONDS` has a
+//! host in a network namespace of its own send to another, through one plane, and prints what it measured as
+//! JSON.
+//!
+//! `WAY` is one of `tests/common/hosts.rs`. `TRAFFIC` is `udp`, packets of `SIZE` bytes of which no more than
+//! a window are under way, or `tcp`, four connections. `RATE` is that of the plane's link. It measures from
+//! half a second on, and in the end checks that every packet is accounted for. Needs root.
+
+#![expect(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program that prints, and makes hosts"
+)]
+
+#[path = "../tests/common/hosts.rs"]
+mod hosts;
+#[path = "../../perhop-core/tests/common/parameters.rs"]
+mod parameters;
+#[path = "../tests/common/script.rs"]
+mod script;
+
+use std::error::Error;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+use perhop_core::{Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
+use perhop_live::{
+    Clock, Coloring, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Report, Runner, Selector, StreamSpec,
+    Watcher,
+};
+
+use hosts::{ADDRESSES, Hosts, Way};
+
+const PORT: u16 = 7000;
+/// Datagrams that may be under way.
+const WINDOW: u64 = 1024;
+/// Datagrams that the sending host hands to its kernel at once, as far as 64 kB hold.
+const TOGETHER: usize = 44;
+const HEADERS: usize = 28;
+const CONNECTIONS: usize = 4;
+/// Before this nothing is measured, and after the end nothing arrives any more.
+const SETTLING: Duration = Duration::from_millis(500);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [way, traffic, size, rate, seconds] = &arguments[..] else {
+        return Err("usage: data_plane WAY udp|tcp SIZE RATE SECONDS".into());
+    };
+    let name = way;
+    let known = Way::ALL.iter().find(|(known, _)| known == name);
+    let (_, way) = known.ok_or_else(|| format!("{name}: expected one of {:?}", Way::ALL.map(|way| way.0)))?;
+    let (size, seconds): (usize, u64) = (size.parse()?, seconds.parse()?);
+    let (hosts, devices) = Hosts::join(*way)?;
+    let plane = Plane::new(spec(rate), 1);
+    let (stop, clock) = (AtomicBool::new(false), Clock::start());
+    let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
+    let end = Instant::ZERO + SETTLING + Duration::from_secs(seconds);
+    let mut measured = Measured { next: Instant::ZERO + SETTLING, end, ..Measured::default() };
+    let runner = thread::scope(|scope| -> Result<_, Box<dyn Error>> {
+        let (hosts, stop, counters) = (&hosts, &stop, [&sent, &received]);
+        match traffic.as_str() {
+            "udp" => {
+                let receiver = hosts.within(1, || UdpSocket::bind((ADDRESSES[1], PORT)))?;
+                setsockopt(&receiver, sockopt::RcvBufForce, &(64 << 20))?;
+                let sender = hosts.within(0, || UdpSocket::bind((ADDRESSES[0], PORT)))?;
+                sender.connect((ADDRESSES[1], PORT))?;
+                scope.spawn(move || count_datagrams(&receiver, size, counters[1], stop));
+                scope.spawn(move || send_datagrams(&sender, size, counters, stop));
+            }
+            "tcp" => {
+                let listener = hosts.within(1, || TcpListener::bind((ADDRESSES[1], PORT)))?;
+                scope.spawn(move || {
+                    for stream in listener.incoming().take(CONNECTIONS) {
+                        scope.spawn(move || count_bytes(stream.expect("a connection"), counters[1], stop));
+                    }
+                });
+                for _ in 0..CONNECTIONS {
+                    scope.spawn(move || {
+                        let stream = hosts.within(0, || TcpStream::connect((ADDRESSES[1], PORT)));
+                        send_bytes(stream.expect("a connection"), stop);
+                    });
+                }
+            }
+            _ => return Err(format!("{traffic}: expected udp or tcp").into()),
+        }
+        let run = scope.spawn(|| {
+            pin(0);
+            let mut runner = Runner::new(plane, devices, clock);
+            runner.run(end, &AtomicBool::new(false), &mut measured)?;
+            // What is under way arrives.
+            stop.store(true, Relaxed);
+            let lateness = runner.report().lateness.clone();
+            runner.run(end + SETTLING, &AtomicBool::new(false), &mut ())?;
+            Ok::<_, std::io::Error>((runner, lateness))
+        });
+        let ran = run.join();
+        stop.store(true, Relaxed);
+        Ok(ran.expect("the loop does not panic")?)
+    })?;
+    let (runner, lateness) = runner;
+    let plane = runner.plane();
+    plane.balance()?;
+    let counters = plane.counters();
+    let ((read, _), (_, left)) = (counters.devices()[0], counters.devices()[1]);
+    let lost: u64 = Loss::all().map(|why| counters.lost(why)).sum();
+    let (sent, received) = (sent.load(Relaxed), received.load(Relaxed));
+    let aside: u64 =
+        runner.report().aside.iter().map(|aside| aside.merged + aside.too_long + aside.overrun).sum();
+    if traffic == "udp"
+        && (sent != read.packets || received + lost + plane.inside() != read.packets || aside > 0)
+    {
+        let inside = plane.inside();
+        return Err(format!("not conserved: sent {sent}, read {read:?}, received {received}, lost {lost}, inside {inside}, aside {aside}").into());
+    }
+    let [first, last] = measured.samples;
+    let micros = |share| lateness.quantile(share).as_nanos() as f64 / 1e3;
+    println!(
+        "{}",
+        serde_json::json!({
+            "way": name, "traffic": traffic, "size": size, "rate": rate,
+            "seconds": (last.at - first.at), "cpu_s": last.cpu - first.cpu,
+            "packets": last.packets - first.packets, "bytes": last.bytes - first.bytes,
+            "both_ways": last.both - first.both,
+            "sent": sent, "read": read.packets, "left": left.packets, "lost": lost, "inside": plane.inside(),
+            "lateness_us": [micros(0.5), micros(0.99), micros(0.999)],
+        })
+    );
+    Ok(())
+}
+
+/// A meter and a queue there, a queue back.
+fn spec(rate: &str) -> PlaneSpec {
+    let queue = |aqm, table| script::aqm((aqm, table));
+    let link = |name: &str, queue| LinkSpec {
+        name: name.into(),
+        rate: rate.parse().expect("a rate"),
+        delay: Duration::from_millis(1),
+        queue,
+        meters: Vec::new(),
+    };
+    let stream = |device: usize, route| StreamSpec {
+        name: format!("from {device}"),
+        flow: FlowId(device as u32).into(),
+        device,
+        selector: Selector::default(),
+        coloring: Coloring::Fixed(Color::Yellow, Dscp::DEFAULT),
+        service: ServiceLevel::NONE,
+        label: 0,
+        route,
+        leaves: 1 - device,
+    };
+    let meter = MeterSpec {
+        name: "meter".into(),
+        params: script::meter(("token-bucket", r#"{"rate": "100Mbps", "burst": "100kB"}"#)),
+        rate: "100Mbps".parse().expect("a rate"),
+    };
+    let rio = r#"{"in": "1500/2500/0.02", "total": "1500/2500/0.05", "limit": "3000p"}"#;
+    PlaneSpec {
+        devices: 2,
+        mtu: 1500,
+        buffers: 8192,
+        window: (Instant::ZERO, Instant::NEVER),
+        links: vec![
+            link("there", queue("rio", rio)),
+            link("back", queue("drop-tail", r#"{"limit": "3000p"}"#)),
+        ],
+        meters: vec![meter],
+        streams: vec![stream(0, vec![Hop::Meter(0), Hop::Link(0)]), stream(1, vec![Hop::Link(1)])],
+        ..PlaneSpec::default()
+    }
+}
+
+/// What has been forwarded from left to right by a time.
+#[derive(Clone, Copy, Default)]
+struct Sample {
+    at: f64,
+    /// Of the loop's thread, the kernel's included.
+    cpu: f64,
+    packets: u64,
+    bytes: u64,
+    /// Packets in both directions.
+    both: u64,
+}
+
+#[derive(Default)]
+struct Measured {
+    next: Instant,
+    end: Instant,
+    samples: [Sample; 2],
+}
+
+impl Watcher for Measured {
+    fn next(&self) -> Instant {
+        self.next
+    }
+    fn watch(&mut self, plane: &mut Plane, report: &mut Report, now: Instant) {
+        let cpu = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock");
+        let (back, there) = (plane.counters().devices()[0].1, plane.counters().devices()[1].1);
+        let sample = Sample {
+            at: now.as_secs_f64(),
+            cpu: cpu.tv_sec() as f64 + cpu.tv_nsec() as f64 / 1e9,
+            packets: there.packets,
+            bytes: there.bytes,
+            both: there.packets + back.packets,
+        };
+        let is_first = self.next < self.end;
+        self.samples[usize::from(!is_first)] = sample;
+        if is_first {
+            report.lateness.reset();
+        }
+        self.next = if is_first { self.end } else { Instant::NEVER };
+    }
+}
+
+/// Keeps the calling thread on a core; where there is only one, on any.
+fn pin(core: usize) {
+    let mut set = CpuSet::new();
+    if set.set(core).is_ok() {
+        let _ = sched_setaffinity(Pid::from_raw(0), &set);
+    }
+}
+
+fn send_datagrams(socket: &UdpSocket, size: usize, [sent, received]: [&AtomicU64; 2], stop: &AtomicBool) {
+    pin(1);
+    let payload = size - HEADERS;
+    setsockopt(socket, sockopt::UdpGsoSegment, &(payload as i32)).expect("segmentation of datagrams");
+    let bytes = vec![7; payload * TOGETHER];
+    while !stop.load(Relaxed) {
+        if sent.load(Relaxed) - received.load(Relaxed) + TOGETHER as u64 > WINDOW {
+            thread::yield_now();
+        } else {
+            assert_eq!(socket.send(&bytes).expect("sent"), bytes.len());
+            sent.fetch_add(TOGETHER as u64, Relaxed);
+        }
+    }
+}
+
+fn count_datagrams(socket: &UdpSocket, size: usize, received: &AtomicU64, stop: &AtomicBool) {
+    pin(1);
+    let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
+    socket.set_read_timeout(Some(std::time::Duration::from_millis(200))).expect("a timeout");
+    let mut bytes = vec![0; 65_536];
+    loop {
+        match socket.recv(&mut bytes) {
+            // With GRO a call returns several; all are equally long.
+            Ok(length) => _ = received.fetch_add((length / (size - HEADERS)) as u64, Relaxed),
+            Err(_) if stop.load(Relaxed) => return,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn send_bytes(mut stream: TcpStream, stop: &AtomicBool) {
+    pin(1);
+    let bytes = vec![7; 1 << 18];
+    while !stop.load(Relaxed) {
+        if stream.write_all(&bytes).is_err() {
+            return;
+        }
+    }
+}
+
+fn count_bytes(mut stream: TcpStream, received: &AtomicU64, stop: &AtomicBool) {
+    pin(1);
+    stream.set_read_timeout(Some(std::time::Duration::from_millis(200))).expect("a timeout");
+    let mut bytes = vec![0; 1 << 18];
+    while !stop.load(Relaxed) {
+        if let Ok(length) = stream.read(&mut bytes) {
+            received.fetch_add(length as u64, Relaxed);
+        }
+    }
+}
