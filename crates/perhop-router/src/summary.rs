@@ -30,8 +30,8 @@ impl fmt::Display for Merged<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "packets that offload merged, which no queue can handle one by one; turn it off here (ethtool -K {} gro off lro off) \
-             and at a sender on this host (ethtool -K DEVICE tso off gso off)",
+            "packets that offload merged and that cannot be split, such as fragments; turn it off here (ethtool -K {} gro off lro off) \
+             and at a sender on this host (ethtool -K DEVICE tso off gso off ufo off)",
             self.0
         )
     }
