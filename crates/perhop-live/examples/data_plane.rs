@@ -31,8 +31,8 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use perhop_core::{Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
 use perhop_live::{
-    Clock, Coloring, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Report, Runner, Selector, StreamSpec,
-    Watcher,
+    Clock, Coloring, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Remark, Report, Runner, Selector,
+    StreamSpec, Watcher,
 };
 
 use hosts::{ADDRESSES, Hosts, Way};
@@ -154,6 +154,7 @@ fn spec(rate: &str) -> PlaneSpec {
         label: 0,
         route,
         leaves: 1 - device,
+        remark: Remark::default(),
     };
     let meter = MeterSpec {
         name: "meter".into(),

@@ -172,8 +172,9 @@ impl<D: Device, const N: usize> Runner<D, N> {
         let mut read = || {
             let Some((slot, head, room)) = plane.room() else {
                 let length = output.devices[device].receive(&mut [0; HEAD], spare)?;
-                length.into_iter().for_each(|length| plane.overrun(device, &spare[..length], &mut output));
-                return Ok(length.is_some());
+                let Some(length) = length else { return Ok(false) };
+                plane.overrun(device, &spare[..length], &mut output);
+                return Ok(true);
             };
             match output.devices[device].receive(head, room) {
                 Ok(Some(length)) => {

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use perhop_core::{Color, Dscp, FlowId, Instant, ServiceLevel};
-use perhop_live::{Clock, Coloring, Hop, LinkSpec, Plane, PlaneSpec, Runner, Selector, StreamSpec};
+use perhop_live::{Clock, Coloring, Hop, LinkSpec, Plane, PlaneSpec, Remark, Runner, Selector, StreamSpec};
 
 use crate::hosts::{ADDRESSES, Hosts, Way};
 use crate::script;
 
-/// What is transferred.
+/// The length of a transfer.
 const BYTES: usize = 20_000_000;
 const PORT: u16 = 7000;
 
@@ -35,6 +35,7 @@ fn spec() -> PlaneSpec {
         label: 0,
         route: vec![Hop::Link(device)],
         leaves: 1 - device,
+        remark: Remark::default(),
     };
     PlaneSpec {
         devices: 2,

@@ -261,14 +261,15 @@ fn packets_behind_tags_labels_and_sessions_are_classified_and_marked() {
     ];
     let config = CONFIG.replacen("[[classes]]", &format!("{BY_FRAME}[[classes]]"), 1);
     let router = lab.start(&lab.write(&config), &[]);
-    let [sender, _] = lab.within(0, || Ethernet::bridge(["a0", "lo"]).unwrap());
-    let [receiver, _] = lab.within(2, || Ethernet::bridge(["b0", "lo"]).unwrap());
+    let [mut sender, _] = lab.within(0, || Ethernet::bridge(["a0", "lo"]).unwrap());
+    let [mut receiver, _] = lab.within(2, || Ethernet::bridge(["b0", "lo"]).unwrap());
     let (mut came, mut room) = ([0; HEAD], [0; 1500]);
     for (class, before, after, codepoint) in frames {
         let mut head = [0; HEAD];
         head[10..22].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7]);
         head[TYPE].copy_from_slice(&before[..2]);
-        sender.send(&head, &[&before[2..], &packet].concat()).unwrap();
+        sender.send(&head, &[&before[2..], &packet].concat());
+        assert_eq!(sender.flush(), 0);
         let began = Instant::now();
         let length = loop {
             match receiver.receive(&mut came, &mut room).unwrap() {

@@ -240,7 +240,7 @@ impl Hostile {
 }
 
 /// Sends hostile frames from one end until it is told to stop.
-fn attack(end: &Ethernet, hostile: &mut Hostile, stop: &AtomicBool) -> u64 {
+fn attack(end: &mut Ethernet, hostile: &mut Hostile, stop: &AtomicBool) -> u64 {
     let (mut sent, mut room) = (0, vec![0; 4000]);
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..64 {
@@ -248,8 +248,9 @@ fn attack(end: &Ethernet, hostile: &mut Hostile, stop: &AtomicBool) -> u64 {
             let mut head = [0; HEAD];
             head[10..22].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7]);
             head[TYPE].copy_from_slice(&kind.to_be_bytes());
-            sent += u64::from(end.send(&head, &hostile.frame).is_ok());
+            end.send(&head, &hostile.frame);
         }
+        sent += 64 - end.flush();
         while let Ok(Some(_)) = end.receive(&mut [0; HEAD], &mut room) {}
         thread::sleep(Duration::from_millis(2));
     }
@@ -288,9 +289,9 @@ fn under_attack(lab: &Lab, router: &Router, name: &str, mut story: impl FnMut() 
     let (stop, mut memory) = (AtomicBool::new(false), Memory::new());
     let sent = thread::scope(|scope| {
         let stop = &stop;
-        let attacks = ends.map(|end| {
+        let attacks = ends.map(|mut end| {
             let mut hostile = Hostile { rng: rng(name), frame: Vec::new(), burst: 0 };
-            scope.spawn(move || attack(&end, &mut hostile, stop))
+            scope.spawn(move || attack(&mut end, &mut hostile, stop))
         });
         let began = Instant::now();
         while began.elapsed() < length() {
@@ -562,9 +563,9 @@ fn interfaces_that_go_down_come_back_to_a_router_that_forwards() {
     let (stop, mut memory) = (AtomicBool::new(false), Memory::new());
     thread::scope(|scope| {
         let stop = &stop;
-        for end in ends {
+        for mut end in ends {
             let mut hostile = Hostile { rng: self::rng("down"), frame: Vec::new(), burst: 0 };
-            scope.spawn(move || attack(&end, &mut hostile, stop));
+            scope.spawn(move || attack(&mut end, &mut hostile, stop));
         }
         let began = Instant::now();
         while began.elapsed() < length() {

@@ -155,6 +155,10 @@ impl Ethernet {
         head[TYPE].copy_from_slice(&before[ADDRESSES..]);
         let mut offloads = before.first_chunk().map(Offloads::read)?;
         let is_merged = offloads.merged != Merged::No;
+        if !is_merged && payload.len() > room.len() {
+            self.aside.too_long += 1;
+            return None;
+        }
         let headers = match encapsulation::detach(head, payload) {
             Ok(headers) => headers,
             Err(_) if is_merged => {
@@ -181,11 +185,7 @@ impl Ethernet {
             (*split, *kept, *place) = (packets, *head, begin + BEFORE);
             return None;
         }
-        let Some(room) = room.get_mut(..packet.len()) else {
-            self.aside.too_long += 1;
-            return None;
-        };
-        room.copy_from_slice(packet);
+        room[..packet.len()].copy_from_slice(packet);
         Some(packet.len())
     }
 }

@@ -30,7 +30,7 @@ pub enum Way {
     Packet,
     /// Packet sockets, a system call for up to 64 frames.
     PacketBatch,
-    /// The same, with segmentation offload from the host.
+    /// Packet sockets, a system call for up to 64 frames, with segmentation offload from the host.
     PacketOffload,
 }
 

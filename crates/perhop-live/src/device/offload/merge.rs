@@ -6,6 +6,9 @@ const PSH: u8 = 0x08;
 const ACK: u8 = 0x10;
 const ECE: u8 = 0x40;
 
+/// More fragments, or an offset (RFC 791).
+const FRAGMENT: u16 = 0x3fff;
+
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
@@ -56,7 +59,7 @@ impl Shape {
     /// Returns that of a whole TCP segment or UDP datagram without IP options or extension headers.
     fn of(packet: &[u8]) -> Option<Self> {
         let (protocol, transport, length) = match *packet.first()? {
-            0x45 if packet.len() >= 20 && packet[6] & 0x3f == 0 && packet[7] == 0 => {
+            0x45 if packet.len() >= 20 && u16::from_be_bytes([packet[6], packet[7]]) & FRAGMENT == 0 => {
                 (packet[9], 20, usize::from(u16::from_be_bytes([packet[2], packet[3]])))
             }
             first if first >> 4 == 6 && packet.len() >= 40 => {

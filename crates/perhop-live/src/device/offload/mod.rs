@@ -33,7 +33,7 @@ pub struct OffloadTun {
     split: Split,
     /// Whether the kernel vouches for the transport checksums of these packets.
     is_valid: bool,
-    /// Those that leave; `None` where each is written by itself.
+    /// Packets that leave; `None` where each is written by itself.
     merge: Option<Merge>,
     unsent: u64,
     aside: Aside,
