@@ -9,7 +9,8 @@
 #![expect(
     clippy::disallowed_macros,
     clippy::disallowed_methods,
-    reason = "a program that prints, and makes hosts"
+    clippy::disallowed_types,
+    reason = "a program that prints, and makes hosts with sockets"
 )]
 
 #[path = "../tests/common/hosts.rs"]

@@ -1,5 +1,7 @@
 //! Real packets through a plane, by each kind of device: needs root, and says so where it is skipped.
 
+#![expect(clippy::disallowed_types, reason = "transfers by the kernel's sockets")]
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
