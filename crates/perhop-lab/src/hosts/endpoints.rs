@@ -387,9 +387,10 @@ impl Endpoints<'_> {
                     continue;
                 }
             }
-            // What the kernel does not take is lost, as a packet on the wire may be.
-            let _ = device.send(&[0; HEAD], bytes);
+            device.send(&[0; HEAD], bytes);
         }
+        // What the kernel does not take is lost, as a packet on the wire may be.
+        device.flush();
         let at = connection.wake();
         if at < *scheduled {
             *scheduled = at;
