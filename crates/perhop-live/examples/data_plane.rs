@@ -37,6 +37,7 @@ use perhop_live::{
 };
 
 use hosts::{ADDRESSES, Hosts, Way};
+use perhop_live::device::AnyDevice;
 
 const PORT: u16 = 7000;
 /// Datagrams that may be under way.
@@ -48,6 +49,7 @@ const CONNECTIONS: usize = 4;
 /// Before this nothing is measured, and after the end nothing arrives any more.
 const SETTLING: Duration = Duration::from_millis(500);
 
+#[expect(clippy::too_many_lines, reason = "hosts, their programs and the loop, in order")]
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [way, traffic, size, rate, seconds] = &arguments[..] else {
@@ -67,11 +69,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (hosts, stop, counters) = (&hosts, &stop, [&sent, &received]);
         match traffic.as_str() {
             "udp" => {
-                let receiver = hosts.within(1, || UdpSocket::bind((ADDRESSES[1], PORT)))?;
-                setsockopt(&receiver, sockopt::RcvBufForce, &(64 << 20))?;
+                let sink = hosts.within(1, || UdpSocket::bind((ADDRESSES[1], PORT)))?;
+                setsockopt(&sink, sockopt::RcvBufForce, &(64 << 20))?;
                 let sender = hosts.within(0, || UdpSocket::bind((ADDRESSES[0], PORT)))?;
                 sender.connect((ADDRESSES[1], PORT))?;
-                scope.spawn(move || count_datagrams(&receiver, size, counters[1], stop));
+                scope.spawn(move || count_datagrams(&sink, size, counters[1], stop));
                 scope.spawn(move || send_datagrams(&sender, size, counters, stop));
             }
             "tcp" => {
@@ -104,34 +106,40 @@ fn main() -> Result<(), Box<dyn Error>> {
         stop.store(true, Relaxed);
         Ok(ran.expect("the loop does not panic")?)
     })?;
-    let (runner, lateness) = runner;
-    let plane = runner.plane();
-    plane.balance()?;
-    let counters = plane.counters();
-    let ((read, _), (_, left)) = (counters.devices()[0], counters.devices()[1]);
-    let lost: u64 = Loss::all().map(|why| counters.lost(why)).sum();
-    let (sent, received) = (sent.load(Relaxed), received.load(Relaxed));
-    let aside: u64 =
-        runner.report().aside.iter().map(|aside| aside.merged + aside.too_long + aside.overrun).sum();
-    if traffic == "udp"
-        && (sent != read.packets || received + lost + plane.inside() != read.packets || aside > 0)
-    {
-        let inside = plane.inside();
-        return Err(format!("not conserved: sent {sent}, read {read:?}, received {received}, lost {lost}, inside {inside}, aside {aside}").into());
-    }
-    let [first, last] = measured.samples;
-    let micros = |share| lateness.quantile(share).as_nanos() as f64 / 1e3;
+    conclude(&runner.0, traffic == "udp", [&sent, &received].map(|count| count.load(Relaxed)))?;
+    let [begin, end] = measured.samples;
+    let micros = |share| runner.1.quantile(share).as_nanos() as f64 / 1e3;
     println!(
         "{}",
         serde_json::json!({
             "way": name, "traffic": traffic, "size": size, "rate": rate,
-            "seconds": (last.at - first.at), "cpu_s": last.cpu - first.cpu,
-            "packets": last.packets - first.packets, "bytes": last.bytes - first.bytes,
-            "both_ways": last.both - first.both,
-            "sent": sent, "read": read.packets, "left": left.packets, "lost": lost, "inside": plane.inside(),
+            "seconds": end.at - begin.at, "cpu_s": end.cpu - begin.cpu,
+            "packets": end.packets - begin.packets, "bytes": end.bytes - begin.bytes,
+            "both_ways": end.both - begin.both,
             "lateness_us": [micros(0.5), micros(0.99), micros(0.999)],
         })
     );
+    Ok(())
+}
+
+/// Checks that every packet is accounted for: of datagrams, from one host's program to the other's.
+fn conclude(
+    runner: &Runner<AnyDevice, 2>,
+    is_udp: bool,
+    [sent, received]: [u64; 2],
+) -> Result<(), Box<dyn Error>> {
+    let plane = runner.plane();
+    plane.balance()?;
+    let read = plane.counters().devices()[0].0.packets;
+    let lost: u64 = Loss::all().map(|why| plane.counters().lost(why)).sum();
+    let inside = plane.inside();
+    let aside = runner.report().aside.iter();
+    let aside: u64 = aside.map(|aside| aside.merged + aside.too_long + aside.overrun).sum();
+    let is_conserved = sent == read && received + lost + inside == read && aside == 0;
+    if is_udp && !is_conserved {
+        let counts = format!("sent {sent}, read {read}, received {received}, lost {lost}, inside {inside}");
+        return Err(format!("not conserved: {counts}, {aside} never came to the plane").into());
+    }
     Ok(())
 }
 
@@ -231,7 +239,8 @@ fn pin(core: usize) {
 fn send_datagrams(socket: &UdpSocket, size: usize, [sent, received]: [&AtomicU64; 2], stop: &AtomicBool) {
     pin(1);
     let payload = size - HEADERS;
-    setsockopt(socket, sockopt::UdpGsoSegment, &(payload as i32)).expect("segmentation of datagrams");
+    setsockopt(socket, sockopt::UdpGsoSegment, &i32::try_from(payload).expect("a length"))
+        .expect("segmentation of datagrams");
     let bytes = vec![7; payload * TOGETHER];
     while !stop.load(Relaxed) {
         if sent.load(Relaxed) - received.load(Relaxed) + TOGETHER as u64 > WINDOW {
