@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from perhop.real_packets.laboratory import LiveResult
     from perhop.real_packets.laboratory import run as live
     from perhop.real_packets.report import Compared
+    from perhop.real_packets.witnessing import Witnessed, witness
     from perhop.rerunning import Rerun, rerun
     from perhop.runs import quality as quality
     from perhop.runs.result import Result
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
         "Swept",
         "Tuned",
         "Verdict",
+        "Witnessed",
         "__version__",
         "compare",
         "course",
@@ -92,6 +94,7 @@ if TYPE_CHECKING:
         "run",
         "sweep",
         "tune",
+        "witness",
     ]
 else:
     _MODULES = {
@@ -131,6 +134,7 @@ else:
         "Swept": "sweeps.job",
         "Tuned": "sweeps.tune",
         "Verdict": "blocks.plugins",
+        "Witnessed": "real_packets.witnessing",
         "compare": "real_packets.comparing",
         "course": "coursework.interface",
         "drive": "stepping.driving",
@@ -142,6 +146,7 @@ else:
         "run": "runs.simulate",
         "sweep": "sweeps.interface",
         "tune": "sweeps.interface",
+        "witness": "real_packets.witnessing",
     }
     __all__ = (*_PLACES, "__version__")  # noqa: PLE0604 - the names of a table
 

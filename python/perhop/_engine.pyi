@@ -350,6 +350,39 @@ def live_probe() -> None:
         LiveUnavailable: Something is missing.
     """
 
+def kernel_queue(
+    *,
+    device: str,
+    commands: list[str],
+    at_ns: list[int],
+    size: list[int],
+    dscp: list[int],
+    ecn: list[int],
+    flow: list[int],
+    real_time: bool = True,
+) -> dict[str, Any]:
+    """Send packets through a queueing discipline of the kernel. It changes the process, as `live` does.
+
+    Args:
+        device: The name of the device, a TUN device in a network namespace of its own.
+        commands: Lines that begin with `tc`, which set up the discipline there.
+        at_ns: When to send each packet, in nanoseconds after the start.
+        size: Their sizes, from 32 bytes.
+        dscp: Their codepoints.
+        ecn: Their ECN fields, 0 to 3.
+        flow: The numbers of their flows.
+        real_time: Whether the sender gets real-time priority where that is allowed.
+
+    Returns:
+        Lists with an entry for each packet: `began_ns` and `ended_ns` of the call that handed it over,
+        whether it was `accepted`, and `left_ns`, `left_dscp`, `left_ecn`, None if it was dropped. And
+        `counters` (what `tc -s -j qdisc` prints), `kernel`, `real_time`, `clock_step_ns`.
+
+    Raises:
+        LiveUnavailable: The system lacks something, such as the discipline.
+        ScenarioError: A packet cannot be sent.
+    """
+
 def live(
     scenario: str,
     seed: int,
@@ -717,6 +750,8 @@ class QueueByHand:
         Raises:
             ValueError: A parameter is wrong.
         """
+    def copy(self) -> QueueByHand:
+        """A copy that goes on by itself."""
     def offer(
         self, ns: int, number: int, fields: tuple[int, str, int, int, int, int, int]
     ) -> list[tuple[int, str, str | None, str, int]]:

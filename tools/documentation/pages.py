@@ -57,6 +57,7 @@ SECTIONS = {
         "Stores <stores>",
         "replay",
         "live",
+        "witness",
         "Router configurations <configurations>",
         "perhop-router",
         "containers",

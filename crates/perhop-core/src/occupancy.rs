@@ -37,6 +37,11 @@ impl Occupancy {
         self.bytes[color.index()] -= u64::from(size);
     }
 
+    /// Counts a packet in or out.
+    pub fn count(&mut self, waits: bool, Header { color, size, .. }: &Header) {
+        if waits { self.add(*color, *size) } else { self.remove(*color, *size) }
+    }
+
     /// Counts a packet out, if it goes, without a branch.
     #[inline]
     pub fn remove_if(&mut self, goes: bool, color: Color, size: u16) {

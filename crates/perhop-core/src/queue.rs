@@ -12,8 +12,8 @@ use crate::aqm::{AnyAqm, Aqm, AqmParams};
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
-    ClassCounters, Context, Environment, Instant, Occupancy, Packet, PrefetchStage, Reason, Rng, prefetch,
-    prefetch_start,
+    ClassCounters, Context, Environment, Header, Instant, Occupancy, Packet, PrefetchStage, Reason, Rng,
+    prefetch, prefetch_start,
 };
 
 /// The result of asking a discipline for a packet.
@@ -134,6 +134,11 @@ impl<P: Packet> ManagedQueue<P> {
             occupancy.set_head(oldest(classes));
         }
         Ok(notified)
+    }
+
+    /// See [`Discipline::count_held`](crate::scheduler::Discipline::count_held).
+    pub fn count_held(&mut self, packet: &Header, waits: bool) {
+        self.occupancy.count(waits, packet);
     }
 
     /// Counts a packet that comes to a class and that something before the AQM, which does not see it, drops.

@@ -28,6 +28,7 @@
 mod error;
 mod hosts;
 mod joint;
+mod kernel_queue;
 mod letter;
 mod observer;
 mod outcome;
@@ -43,6 +44,7 @@ mod topology;
 
 pub use error::{LabError, Missing};
 pub use hosts::Joint;
+pub use kernel_queue::{Departure, LEAST_SIZE, Offered, Passage, Passed, pass};
 pub use outcome::Run;
 pub use report::{Drops, Glimpse, GlimpseOfLink, LabReport, Late};
 pub use run::{Options, run};

@@ -41,8 +41,9 @@ pub struct Options {
     pub joint: Option<Joint>,
 }
 
-/// The router's real-time priority: above all normal threads, below the kernel's own.
-const PRIORITY: i32 = 10;
+/// The real-time priority of the router, and of what sends through a queue of the kernel: above all normal
+/// threads, below the kernel's own.
+pub(crate) const PRIORITY: i32 = 10;
 
 /// How many glimpses may wait for the watcher.
 const GLIMPSES: usize = 16;

@@ -5,6 +5,8 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 
+use nix::sys::socket::{LinkAddr, SockaddrLike};
+
 #[cfg(target_env = "gnu")]
 use socket2::{Domain, Socket, Type};
 
@@ -110,4 +112,22 @@ pub(crate) fn set_low_water_mark(socket: &impl AsFd, bytes: u32) -> io::Result<(
         )
     };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Returns the address that means the interface with this number, for packet sockets (packet(7)).
+pub(crate) fn link_address(index: u32) -> LinkAddr {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: 0,
+        sll_ifindex: index.cast_signed(),
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let length = mem::size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the pointer is to an address of the given length and of the family of packet sockets, which
+    // lives through the call, and which the call copies.
+    let made = unsafe { LinkAddr::from_raw((&raw const address).cast(), Some(length)) };
+    made.expect("an address of packet sockets")
 }

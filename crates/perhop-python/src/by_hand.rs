@@ -76,6 +76,11 @@ impl QueueByHand {
         Ok(built)
     }
 
+    /// A copy that goes on by itself.
+    fn copy(&self) -> Self {
+        Self { queue: self.queue.clone(), fault: self.fault.clone() }
+    }
+
     /// A packet arrives: what becomes of it, and of packets that it pushes out.
     fn offer(&mut self, ns: u64, number: u64, fields: Fields) -> PyResult<Vec<Fate>> {
         let now = Instant::from_nanos(ns);

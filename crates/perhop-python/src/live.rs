@@ -1,9 +1,9 @@
 //! Runs on real packets, as Python sees them.
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{live, live_probe};
+pub(crate) use elsewhere::{kernel_queue, live, live_probe};
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{live, live_probe};
+pub(crate) use linux::{kernel_queue, live, live_probe};
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -23,6 +23,15 @@ mod elsewhere {
     #[pyfunction]
     #[pyo3(signature = (*_arguments, **_keywords))]
     pub(crate) fn live(
+        _arguments: &Bound<'_, PyTuple>,
+        _keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        live_probe()
+    }
+
+    #[pyfunction]
+    #[pyo3(signature = (*_arguments, **_keywords))]
+    pub(crate) fn kernel_queue(
         _arguments: &Bound<'_, PyTuple>,
         _keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {

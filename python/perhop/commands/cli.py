@@ -37,6 +37,7 @@ COMMANDS = (
     ("scenario", "Print a study's scenario, to change it or to run it on real packets.", "scenario:scenario"),
     ("live", "Run a scenario on real packets, with the kernel's TCP.", "live:live"),
     ("compare", "Compare the simulator with real packets, number by number.", "compare:compare"),
+    ("witness", "Compare a queue with the kernel's own, packet by packet.", "witness:witness"),
     ("replay", "Replay a capture into a meter, a queue or a link.", "replay:replay"),
     ("topology", "Generate or read a network, describe it, write it as a scenario.", "topology:topology"),
     ("rerun", "Run a report's scenario again and compare every number.", "rerun:rerun"),

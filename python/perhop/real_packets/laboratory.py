@@ -102,7 +102,7 @@ def seconds(canonical: str) -> float:
 def available() -> str | None:
     """Return what this system lacks for runs on real packets, or None, by trying the first steps of one."""
     try:
-        _ask({}, None)
+        ask({}, None)
     except _engine.LiveUnavailable as error:
         return str(error)
     return None
@@ -145,7 +145,7 @@ def run(
 
     def made(number: int) -> Run:
         watched = None if watch is None else partial(watch, number)
-        return Run(number, _ask({"scenario": text, "seed": number, **manner}, watched))
+        return Run(number, ask({"scenario": text, "seed": number, **manner}, watched))
 
     try:
         return LiveResult(text, tuple(map(made, wanted)))
@@ -153,7 +153,7 @@ def run(
         raise PerhopError(f"no runs on real packets here: {error}") from None
 
 
-def _ask(request: Mapping[str, Any], watch: Callable[[Mapping[str, Any]], None] | None) -> Any:  # noqa: ANN401
+def ask(request: Mapping[str, Any], watch: Callable[[Mapping[str, Any]], None] | None) -> Any:  # noqa: ANN401
     """Have a worker do something, and return what it gives.
 
     Raises:

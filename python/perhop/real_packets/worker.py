@@ -7,7 +7,7 @@ namespaces and devices belong to this process and go with it, however it ends.
 Without a scenario it only tries whether there could be a run.
 
 Arguments: the engine's file. Standard input: a JSON object with `scenario`, `seed`, and how it is
-to be done: `real_time`, `device`, `watch_s`.
+to be done: `real_time`, `device`, `watch_s`; or with `kernel_queue`, packets for a queue of the kernel.
 Standard output: a pickled pair for each message, ("glimpse", line) and in the end ("done", result) or (name
 of an exception, text).
 """
@@ -22,6 +22,9 @@ from typing import Any
 
 def run(engine: Any, wanted: dict[str, Any], tell: Callable[[str, object], None]) -> dict[str, Any]:  # noqa: ANN401
     """The run that is wanted."""
+    if "kernel_queue" in wanted:
+        passed: dict[str, Any] = engine.kernel_queue(**wanted["kernel_queue"])
+        return passed
     watch_s = wanted["watch_s"]
     result: dict[str, Any] = engine.live(
         wanted["scenario"],
@@ -49,7 +52,7 @@ def main() -> None:
         out.flush()
 
     try:
-        result = run(engine, wanted, tell) if "scenario" in wanted else engine.live_probe()
+        result = run(engine, wanted, tell) if wanted else engine.live_probe()
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
         tell(type(error).__name__, str(error))
     else:

@@ -164,6 +164,29 @@ def record(scenario: str, seed: int, cancel: _engine.Cancel, recording: Recordin
     return outcome
 
 
+def arrivals(scenario: str, seed: int, cancel: _engine.Cancel, link: str) -> pl.DataFrame:
+    """The packets that come to a link's queue in a run, behind its meters: rows of the table of events.
+
+    Args:
+        scenario: As canonical JSON.
+        seed: Of the run.
+        cancel: Set it from another thread to stop.
+        link: Its name, of the forward direction.
+
+    Raises:
+        ScenarioError, BlockError, perhop._engine.Cancelled: See `perhop.run`.
+    """
+    records = bytearray()
+    with ExitStack() as stack:
+        if one_run.modules(scenario):
+            stack.enter_context(one_run.interruptible(cancel))
+        both = [(link, link + REVERSE)]
+        outcome = _engine.record(scenario, seed, cancel, links=both, comment="", events=records.extend)
+    table = _Table(_links(scenario), outcome["groups"])
+    frame = table.frame(np.frombuffer(records, dtype=table.kind))
+    return frame.filter(pl.col("event") == "in", pl.col("link") == link)
+
+
 def _appearing(path: Path | None, name: str, stack: ExitStack) -> Callable[[bytes], None] | None:
     """Return a writer of a file that appears when the stack ends without an error."""
     if path is None:

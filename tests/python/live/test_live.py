@@ -850,7 +850,7 @@ def test_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking(*_: object) -> Any:  # noqa: ANN401
         raise package._engine.LiveUnavailable("this kernel has no network namespaces")
 
-    monkeypatch.setattr("perhop.real_packets.laboratory._ask", lacking)
+    monkeypatch.setattr("perhop.real_packets.laboratory.ask", lacking)
     assert laboratory.available() == "this kernel has no network namespaces"
     with pytest.raises(PerhopError, match="no runs on real packets here: this kernel has no network"):
         package.live(LIVE)

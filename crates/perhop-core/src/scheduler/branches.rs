@@ -158,6 +158,13 @@ impl<P: Packet> Branches<P> {
         !self.all[number].queue.occupancy().is_empty()
     }
 
+    /// See [`Discipline::count_held`].
+    pub(super) fn count_held(&mut self, class: usize, packet: &Header, waits: bool) {
+        let Branch { queue, first, .. } = &mut self.all[self.classes[class].1];
+        queue.count_held(class - *first, packet, waits);
+        self.total.count(waits, packet);
+    }
+
     pub(super) fn occupancy(&self) -> &Occupancy {
         &self.total
     }

@@ -302,6 +302,14 @@ impl<P: Packet> Discipline<P> for Llq<P> {
         }
     }
 
+    fn count_held(&mut self, class: usize, packet: &Header, waits: bool) {
+        match class.checked_sub(self.policers.len()) {
+            None => self.priority.count_held(class, packet, waits),
+            Some(other) => self.others.count_held(other, packet, waits),
+        }
+        self.total.count(waits, packet);
+    }
+
     fn occupancy(&self) -> &Occupancy {
         &self.total
     }

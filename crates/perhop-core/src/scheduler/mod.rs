@@ -74,6 +74,11 @@ pub trait Discipline<P> {
     /// another one of its own next.
     fn settle(&mut self, _now: Instant) {}
 
+    /// Counts a packet of this class as one that waits in its queue, or no longer. The packet was taken from
+    /// there, and a discipline around this one holds it back; the two calls enclose
+    /// [`enqueue`](Self::enqueue) and [`shed`](Self::shed).
+    fn count_held(&mut self, class: usize, packet: &Header, waits: bool);
+
     /// Returns the packets and bytes that wait, over all classes.
     fn occupancy(&self) -> &Occupancy;
 

@@ -413,6 +413,12 @@ impl<P: Packet> Queues<P> {
         Ok(())
     }
 
+    /// See [`Discipline::count_held`](super::Discipline::count_held).
+    pub(super) fn count_held(&mut self, class: usize, packet: &Header, waits: bool) {
+        self.all[class].packets.count_held(packet, waits);
+        self.total.count(waits, packet);
+    }
+
     pub(super) fn occupancy(&self) -> &Occupancy {
         &self.total
     }
@@ -483,6 +489,9 @@ pub(super) use queues_are_listed;
 /// The methods of a discipline over [`Queues`] or `Branches` that do not depend on their order.
 macro_rules! classes_are_queues {
     () => {
+        fn count_held(&mut self, class: usize, packet: &Header, waits: bool) {
+            self.queues.count_held(class, packet, waits);
+        }
         fn occupancy(&self) -> &Occupancy {
             self.queues.occupancy()
         }
@@ -518,6 +527,9 @@ pub(super) use classes_are_queues;
 /// The methods of a discipline whose packets all wait in its field `queue`, a [`ManagedQueue`].
 macro_rules! all_wait_in_one_queue {
     () => {
+        fn count_held(&mut self, _class: usize, packet: &crate::Header, waits: bool) {
+            self.queue.count_held(packet, waits);
+        }
         fn occupancy(&self) -> &Occupancy {
             self.queue.occupancy()
         }

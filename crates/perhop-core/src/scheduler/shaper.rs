@@ -2,7 +2,7 @@
 //!
 //! It delays the packets of another scheduler until there are tokens for them. The other scheduler chooses
 //! the next packet when the link is free and the packet before has left; the packet chosen waits here for its
-//! tokens, and none overtakes it.
+//! tokens, and none overtakes it. Meanwhile its queue counts it as one that waits, as in `tbf`.
 //!
 //! ## Deviations
 //! - A packet larger than the bucket leaves when the bucket is full, and later ones wait until its tokens are
@@ -192,6 +192,13 @@ impl<P: Packet> Scheduler for Shaper<P> {
 }
 
 impl<P: Packet> Shaper<P> {
+    /// Counts the held packet as one that waits in its queue, as `tbf` does, or no longer.
+    fn count_held(&mut self, waits: bool) {
+        if let Some((packet, class)) = &self.held {
+            self.inner.count_held(*class, &packet.header(), waits);
+        }
+    }
+
     /// Brings the counters with the held packet up to those of the other scheduler.
     fn recount(&mut self) {
         let Self { inner, held, counters, .. } = self;
@@ -207,13 +214,17 @@ impl<P: Packet> Shaper<P> {
 
 impl<P: Packet> Discipline<P> for Shaper<P> {
     fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
+        self.count_held(true);
         let taken = self.inner.enqueue(packet, now);
+        self.count_held(false);
         self.recount();
         taken
     }
 
     fn shed(&mut self, now: Instant) -> Option<(P, Reason)> {
+        self.count_held(true);
         let shed = self.inner.shed(now);
+        self.count_held(false);
         self.recount();
         shed
     }
@@ -237,6 +248,10 @@ impl<P: Packet> Discipline<P> for Shaper<P> {
                 Dequeued::Wait(Some(until))
             }
         }
+    }
+
+    fn count_held(&mut self, class: usize, packet: &Header, waits: bool) {
+        self.inner.count_held(class, packet, waits);
     }
 
     fn settle(&mut self, now: Instant) {
@@ -380,6 +395,29 @@ mod tests {
             shaper.inspect(&mut |packet| shown.push(packet.flow.0));
             assert_eq!(shown, (2..2 + waiting as u32).collect::<Vec<_>>());
             shaper.enqueue(Header::new(FlowId(4), 1500), now).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_packet_that_waits_for_tokens_counts_in_the_limit_of_its_queue() {
+        for queue in [
+            r#""queue": {"aqm": "drop-tail", "limit": "3p"}"#,
+            r#""queue": {"aqm": "drop-tail", "limit": "4.5kB"}"#,
+            r#""queue": {"scheduler": "fq-codel", "limit": "3p"}"#,
+            r#""queue": {"scheduler": "llq", "priority": [{"name": "voice", "match": {"dscp": 46}, "rate": "2Mbps", "rule": {"aqm": "drop-tail", "limit": "3p"}}], "queue": {"aqm": "drop-tail", "limit": "3p"}}"#,
+            r#""queue": {"scheduler": "drr", "queues": [{"name": "all", "rule": {"aqm": "drop-tail", "limit": "3p"}}]}"#,
+        ] {
+            let params = params(&format!("{EIGHT}, {queue}"));
+            let mut shaper: Shaper<Header> = Shaper::new(params, environment(), streams(1));
+            let now = Instant::ZERO;
+            let mut dropped = 0;
+            for number in 0..9 {
+                let lost = shaper.enqueue(Header::new(FlowId(number), 1500), now).is_err();
+                dropped += u32::from(lost || shaper.shed(now).is_some());
+                while let Dequeued::Sent(..) = shaper.dequeue(now) {}
+            }
+            // Two leave at once. Of three that wait, one is held.
+            assert_eq!((shaper.occupancy().packets(), dropped), (3, 4), "{queue}");
         }
     }
 

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use perhop_core::Duration;
-use perhop_lab::{Glimpse, Joint, LabError, LabReport, Options, Run};
+use perhop_core::{Dscp, Duration, Ecn};
+use perhop_lab::{Departure, Glimpse, Joint, LabError, LabReport, Offered, Options, Passed, Run};
 use perhop_live::{Amount, Loss};
 use perhop_scenario::{Driver, NoFiles, Scenario};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -77,6 +77,60 @@ pub(crate) fn live<'py>(
     dict.set_item("live", in_json(&report).to_string())?;
     Ok(dict)
 }
+
+/// Sends packets through a queueing discipline of the kernel, in a process that has one thread. The columns
+/// have a row for each packet, in the order of time.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+#[expect(clippy::needless_pass_by_value, reason = "a function that Python calls owns what it is given")]
+#[pyo3(signature = (*, device, commands, at_ns, size, dscp, ecn, flow, real_time = true))]
+pub(crate) fn kernel_queue<'py>(
+    py: Python<'py>,
+    device: &str,
+    commands: Vec<String>,
+    at_ns: Vec<u64>,
+    size: Vec<u16>,
+    dscp: Vec<u8>,
+    ecn: Vec<u8>,
+    flow: Vec<u32>,
+    real_time: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let invalid = |text: &str| PyValueError::new_err(text.to_owned());
+    if [size.len(), dscp.len(), ecn.len(), flow.len()].iter().any(|rows| *rows != at_ns.len()) {
+        return Err(invalid("the columns must have as many rows as `at_ns`"));
+    }
+    let offered = |row: usize| {
+        Ok(Offered {
+            at: Duration::from_nanos(at_ns[row]),
+            size: size[row],
+            dscp: Dscp::new(dscp[row]).ok_or_else(|| invalid("dscp: a codepoint lies between 0 and 63"))?,
+            ecn: *ECN.get(usize::from(ecn[row])).ok_or_else(|| invalid("ecn: must be from 0 to 3"))?,
+            flow: flow[row],
+        })
+    };
+    let packets = (0..at_ns.len()).map(offered).collect::<PyResult<Vec<_>>>()?;
+    let passed = py.detach(|| perhop_lab::pass(&packets, device, &commands, real_time));
+    let Passed { passages, counters, kernel, real_time, clock_step_ns } =
+        passed.map_err(|error| raised(&error))?;
+    let dict = PyDict::new(py);
+    dict.set_item("began_ns", passages.iter().map(|one| one.began_ns).collect::<Vec<_>>())?;
+    dict.set_item("ended_ns", passages.iter().map(|one| one.ended_ns).collect::<Vec<_>>())?;
+    dict.set_item("accepted", passages.iter().map(|one| one.accepted).collect::<Vec<_>>())?;
+    let left = |field: fn(&Departure) -> u64| -> Vec<_> {
+        passages.iter().map(|one| one.left.as_ref().map(field)).collect()
+    };
+    dict.set_item("left_ns", left(|departure| departure.at_ns))?;
+    dict.set_item("left_dscp", left(|departure| departure.dscp.get().into()))?;
+    dict.set_item("left_ecn", left(|departure| departure.ecn as u64))?;
+    dict.set_item("counters", counters)?;
+    dict.set_item("kernel", kernel)?;
+    dict.set_item("real_time", real_time)?;
+    dict.set_item("clock_step_ns", clock_step_ns)?;
+    Ok(dict)
+}
+
+/// The values of the ECN field by number.
+const ECN: [Ecn; 4] = [Ecn::NotCapable, Ecn::Capable1, Ecn::Capable0, Ecn::Congested];
 
 fn raised(error: &LabError) -> PyErr {
     let text = error.to_string();

@@ -379,6 +379,10 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
 
     classes_are_services!();
 
+    fn count_held(&mut self, _class: usize, packet: &Header, waits: bool) {
+        self.total.count(waits, packet);
+    }
+
     fn occupancy(&self) -> &Occupancy {
         &self.total
     }

@@ -376,6 +376,10 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
         }
     }
 
+    fn count_held(&mut self, _class: usize, packet: &Header, waits: bool) {
+        self.total.count(waits, packet);
+    }
+
     fn occupancy(&self) -> &Occupancy {
         &self.total
     }

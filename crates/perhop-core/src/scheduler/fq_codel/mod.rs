@@ -438,6 +438,10 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
         Dequeued::Wait(None)
     }
 
+    fn count_held(&mut self, _class: usize, packet: &Header, waits: bool) {
+        self.class.occupancy.count(waits, packet);
+    }
+
     fn occupancy(&self) -> &Occupancy {
         &self.class.occupancy
     }

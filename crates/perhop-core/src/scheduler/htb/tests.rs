@@ -80,6 +80,17 @@ fn own_rates_first_then_loans_in_turns() {
 }
 
 #[test]
+fn a_round_that_has_ended_begins_with_the_first_class() {
+    // The turn of the first class ends with its packet, when no other class has any: so does the round, and
+    // at 2 ms, when both can send, the first begins anew (`htb_next_rb_node` of the last one is none).
+    let mut queue = htb(&[leaf("a", 1, r#""rate": "4Mbps""#), leaf("b", 0, r#""rate": "4Mbps""#)].join(","));
+    (0..2).for_each(|n| put(&mut queue, 0, packet(1, n, 1000)));
+    assert_eq!(drain(&mut queue, 0, 1), [0]);
+    put(&mut queue, 1_000_000, packet(0, 100, 1000));
+    assert_eq!(drain(&mut queue, 2_000_000, 2), [1, 100]);
+}
+
+#[test]
 fn a_class_waits_at_its_ceiling_for_the_exact_time() {
     // 1000 bytes are repaid in 2 666 666 2/3 ns at 3 Mbit/s.
     let mut queue = htb(&leaf("all", 0, r#""rate": "3Mbps""#));

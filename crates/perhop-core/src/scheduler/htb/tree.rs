@@ -7,6 +7,9 @@ use crate::{Duration, Header, Instant};
 /// A bucket's debt is at most what arrives in this time (`mbuffer` in Linux).
 const LONGEST_DEBT: Duration = Duration::from_secs(60);
 
+/// The place in a round behind all that take part in it.
+const END: usize = usize::MAX;
+
 /// The classes of a hierarchical token bucket.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
@@ -175,7 +178,7 @@ impl Tree {
                 let next = self.rows[level][prio];
                 let stays = |node: &Node| node.level != level || node.is_in_row(prio);
                 if !self.nodes.get(next).is_none_or(stays) {
-                    self.rows[level][prio] += 1;
+                    self.rows[level][prio] = self.behind(next, None, level, prio);
                 }
             }
         }
@@ -226,16 +229,30 @@ impl Tree {
         }
     }
 
+    /// Returns the place in the round behind this class: that of the next one which takes part now. Where
+    /// there is none the round is over, whoever joins before it goes on.
+    fn behind(&self, number: usize, lender: Option<usize>, level: usize, prio: usize) -> usize {
+        let next = match lender {
+            None => (number + 1..self.nodes.len())
+                .find(|&other| self.nodes[other].level == level && self.nodes[other].is_in_row(prio)),
+            Some(lender) => {
+                let mut others = self.nodes[lender].children.iter().copied();
+                others.find(|&other| other > number && self.nodes[other].borrows(prio))
+            }
+        };
+        next.unwrap_or(END)
+    }
+
     /// Charges the classes for a packet of this queue, which is sent.
     pub(super) fn charge(&mut self, choice: &Choice, packet: &Header, waits: impl Fn(usize) -> bool) {
         let Choice { leaf, level, prio, .. } = *choice;
-        let parent = self.nodes[leaf].parent.filter(|_| level > 0);
         if let Some(turns) = &mut self.nodes[leaf].queue {
             let deficit = &mut turns.deficits[level];
             *deficit = deficit.saturating_sub(i64::from(packet.size));
             if *deficit < 0 {
                 *deficit = deficit.saturating_add(turns.quantum);
-                *self.cursor(parent, level, prio) = leaf + 1;
+                let lender = self.nodes[leaf].parent.filter(|_| level > 0);
+                *self.cursor(lender, level, prio) = self.behind(leaf, lender, level, prio);
             }
         }
         let mut payer = Some(leaf);
