@@ -92,6 +92,36 @@ _CALLS: Section = {
 }
 
 _PARTS: Section = {"packets": ("packets", "Packets"), "bytes": ("B", "Bytes, IP headers included,")}
+_WITNESSED: Section = {
+    "asked": ("", "When perhop's block was asked for packets."),
+    "alike": ("", "The share of packets with the same fate, mark and turn; of one packet: whether it has."),
+    "differing": ("packets", "Packets with another fate, mark or turn."),
+    "fates": ("packets", "Packets that one of both dropped and the other one sent."),
+    "marks": ("packets", "Packets that both sent, one with a congestion mark."),
+    "turns": ("packets", "Packets that both sent, in another order: the fewest that explain it."),
+    "dropped_kernel": ("packets", "Packets that the kernel's discipline dropped."),
+    "dropped_perhop": ("packets", "Packets that perhop's block dropped."),
+    "tied": ("", "Alike in one order only of events that are too close to tell apart: how many, or whether."),
+    "unexplained": ("packets", "Those of `differing` that differ at the kernel's times, too."),
+    "packet": ("", "The packet's number in the order of arrival, from 0."),
+    "flow": ("", "The number of the packet's flow."),
+    "dscp": ("", "The codepoint of the packet."),
+    "size": ("B", "The size of the IP packet."),
+    "came_s": ("s", "When the packet was handed to the kernel."),
+    "began_s": ("s", "When the call began that handed the packet to the kernel."),
+    "ended_s": ("s", "When that call ended."),
+    "kernel_left_s": ("s", "When the packet left the kernel's discipline; empty if it was dropped."),
+    "perhop_left_s": ("s", "When the packet left perhop's block; empty if it was dropped."),
+    "kernel_marked": ("", "Whether the kernel's discipline marked the packet."),
+    "perhop_marked": ("", "Whether perhop's block marked the packet."),
+    "alike_own_time": ("", "Whether perhop's block fares alike with the packet in its own time."),
+    "differs": ("", "What differs: fate, mark or turn."),
+    "because": ("", "The cause, as far as it is known."),
+    "place": ("", "The key of the scenario."),
+    "kind": ("", "How what tc is told differs from the scenario: rounded or differs."),
+    "text": ("", "What differs."),
+}
+
 _REPLAYED: Section = {
     "flow": ("", "Addresses, ports and protocol of the flow."),
     "codepoint": ("", "The codepoint (DSCP) with which packets came."),
@@ -272,6 +302,7 @@ class Columns:
             "flows-of-populations": _OF_POPULATIONS,
             "populations": {**columns[population], "sizes": ("", "`all`, or a range of the flows' payload.")},
             "applications-call": calls,
+            **dict.fromkeys(("decisions", "differing", "packets", "remarks"), _WITNESSED),
             **{f"applications-{of.rpartition(' ')[2]}": some for of, some in users.items()},
         }
 
