@@ -155,7 +155,7 @@ fn inside(
     let tap = packet_socket(device, Some(SockProtocol::EthAll))?;
     let doing = |what: &'static str| LabError::doing(what);
     setsockopt(&tap, sockopt::ReceiveTimestampns, &true).map_err(doing("asking for times"))?;
-    let timeout = TimeVal::nanoseconds(LOOK.as_nanos() as i64);
+    let timeout = TimeVal::nanoseconds(LOOK.as_nanos().cast_signed());
     setsockopt(&tap, sockopt::ReceiveTimeout, &timeout).map_err(doing("setting a timeout"))?;
 
     let (done, count) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -187,7 +187,6 @@ fn inside(
 fn wait_for(count: &AtomicUsize, accepted: usize) {
     let (mut seen, mut quiet) = (0, Duration::ZERO);
     while seen < accepted && quiet < QUIET {
-        #[expect(clippy::disallowed_methods, reason = "packets leave in real time")]
         thread::sleep(std::time::Duration::from_nanos(LOOK.as_nanos()));
         let now = count.load(Ordering::Relaxed);
         quiet = if now == seen { quiet + LOOK } else { Duration::ZERO };
@@ -324,11 +323,11 @@ fn watch(
     let mut left = vec![None; packets];
     let (mut beginning, mut head, mut room) = ([0; NUMBER.end], [0; HEAD], vec![0; usize::from(u16::MAX)]);
     while !done.load(Ordering::Relaxed) {
-        if let Some((number, departure)) = next(tap, &mut beginning, start)? {
-            if let Some(place) = left.get_mut(number as usize) {
-                *place = Some(departure);
-                count.fetch_add(1, Ordering::Relaxed);
-            }
+        if let Some((number, departure)) = next(tap, &mut beginning, start)?
+            && let Some(place) = left.get_mut(number as usize)
+        {
+            *place = Some(departure);
+            count.fetch_add(1, Ordering::Relaxed);
         }
         while tun.receive(&mut head, &mut room).map_err(LabError::doing("reading the device"))?.is_some() {}
     }
