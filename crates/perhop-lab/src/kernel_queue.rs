@@ -147,7 +147,7 @@ fn inside(
     let _ = sandbox::set("net.ipv6.conf.default.disable_ipv6", "1");
     let longest = packets.iter().map(|packet| packet.size).max().unwrap_or(0).max(1500);
     let tun = TunSpec { name: device.into(), mtu: longest, ipv4: None, ipv6: None, queue: 1000 };
-    let tun = Tun::open(&tun).map_err(LabError::doing("making a TUN device"))?;
+    let mut tun = Tun::open(&tun).map_err(LabError::doing("making a TUN device"))?;
     for command in commands {
         run_tc(command)?;
     }
@@ -162,7 +162,7 @@ fn inside(
     let start = (nanos(ClockId::CLOCK_REALTIME)?, nanos(ClockId::CLOCK_MONOTONIC)?);
     let start = (start.0 + BEFORE_START.as_nanos(), start.1 + BEFORE_START.as_nanos());
     thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch(&tap, &tun, packets.len(), start.0, &done, &count));
+        let watcher = scope.spawn(|| watch(&tap, &mut tun, packets.len(), start.0, &done, &count));
         let sending = scope.spawn(|| emit(&sender, packets, start, real_time));
         let sent = sending.join().expect("sending does not panic");
         if let Ok((sent, _)) = &sent {
@@ -314,7 +314,7 @@ fn write(bytes: &mut [u8], packet: &Offered, number: u32) {
 /// Notes what leaves the discipline until the work is done, and takes it off the device.
 fn watch(
     tap: &OwnedFd,
-    tun: &Tun,
+    tun: &mut Tun,
     packets: usize,
     start: u64,
     done: &AtomicBool,
