@@ -42,6 +42,7 @@ mod counters;
 pub mod marker;
 mod matching;
 pub mod measure;
+pub mod medium;
 pub mod meter;
 mod occupancy;
 mod origin;

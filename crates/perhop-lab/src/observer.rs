@@ -123,12 +123,7 @@ impl<'a> Observer<'a> {
 
     fn links(&self, plane: &Plane) -> Vec<LinkOutcome> {
         let mut at_warmup = self.samples.at_warmup.links.iter().cloned();
-        plane
-            .ports()
-            .map(|(name, rate, port)| {
-                LinkOutcome::of(name, rate, &port).after(&at_warmup.next().unwrap_or_default())
-            })
-            .collect()
+        plane.outcomes().map(|link| link.after(&at_warmup.next().unwrap_or_default())).collect()
     }
 
     fn record(&mut self, plane: &Plane, at: Instant, interval: Duration) {

@@ -100,6 +100,7 @@ impl Measured<'_> {
         let standing = |(number, spec): (usize, &FlowSpec)| FlowOutcome {
             started: first(number),
             policed: self.polices(spec).then_some([0; 3]),
+            lost: self.loses(spec).then_some(0),
             ..FlowOutcome::default()
         };
         let mut outcomes: Vec<FlowOutcome> = network.flows.iter().enumerate().map(standing).collect();
@@ -143,6 +144,11 @@ impl Measured<'_> {
     /// Returns whether meters may drop packets of a flow.
     fn polices(&self, spec: &FlowSpec) -> bool {
         self.network.polices(spec, &self.network.route_of(spec, false).unwrap_or_default())
+    }
+
+    /// Returns whether links may lose packets of a flow after they have sent them.
+    fn loses(&self, spec: &FlowSpec) -> bool {
+        self.network.loses(&self.network.route_of(spec, false).unwrap_or_default())
     }
 
     fn flow_outcome(&self, spec: &FlowSpec, flow: &HostFlow) -> FlowOutcome {
@@ -256,6 +262,7 @@ impl Measured<'_> {
                 std::array::from_fn(|color| by_router[color] + at_host[color])
             }),
             dropped: by_color(|counts| counts.dropped),
+            lost: self.loses(spec).then(|| streams_now.lost - streams_then.lost),
             ..FlowOutcome::default()
         }
     }

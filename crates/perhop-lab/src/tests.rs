@@ -23,15 +23,15 @@ links.second = { from = "b", to = "c", rate = "2500kbps", delay = "7ms", queue =
     { name = "gold", match = { path = "lsp" }, rule = { aqm = "drop-tail", limit = "10p" } },
     { name = "rest", rule = { aqm = "red", limit = "30p", thresholds = "5/15/0.1" } } ] }, meters = [
     { name = "path", match = { path = "lsp" }, profile = { marker = "srtcm", mode = "color-aware", rate = "400kbps", burst = "5kB", excess-burst = "5kB", af = 3 } } ] }
-links.aside = { from = "a", to = "c", rate = "1Mbps", delay = "1ms" }
+links.aside = { from = "a", to = "c", rate = "1Mbps", delay = "1ms", loss = 0.1, jitter = { distribution = "uniform", max = "3ms", reorder = true }, changes = [{ at = "2s", rate = "600kbps", delay = "2ms" }], outages = [{ from = "1s", to = "1100ms" }] }
 paths.lsp = { via = ["a", "b", "c"] }
 profiles.shared = { rate = "1Mbps", marker = "tsw" }
 flows = [
-  { name = "own", count = 3, from = "a", to = "b", access = { rate = "2Mbps", delay = "2ms" }, egress = { rate = "1Mbps", delay = "4ms" }, transport = { udp = "cbr", rate = "700kbps", packet = "1000B", jitter = 0.0 }, profile = { rate = "300kbps", marker = "token-bucket", burst = "5kB" } },
+  { name = "own", count = 3, from = "a", to = "b", dispatch-jitter = "2ms", access = { rate = "2Mbps", delay = "2ms" }, egress = { rate = "1Mbps", delay = "4ms" }, transport = { udp = "cbr", rate = "700kbps", packet = "1000B", jitter = 0.0 }, profile = { rate = "300kbps", marker = "token-bucket", burst = "5kB" } },
   { name = "path", count = 2, path = "lsp", access = { rate = "5Mbps", delay = "1ms" }, transport = { udp = "cbr", rate = "900kbps", packet = "500B", jitter = 0.0 }, profile = { rate = "500kbps", marker = "three-precedence" } },
   { name = "shared", count = 3, from = "a", to = "b", transport = { udp = "cbr", rate = "600kbps", packet = "400B", jitter = 0.0 }, profile = "shared" },
   { name = "plain", count = 2, from = "b", to = "c", transport = { udp = "cbr", rate = "800kbps", packet = "1200B", jitter = 0.0 }, color = "red", dscp = 12 },
-  { name = "direct", from = "a", to = "c", transport = { udp = "cbr", rate = "500kbps", packet = "300B", jitter = 0.0 } },
+  { name = "direct", from = "a", to = "c", dispatch-jitter = "300us", transport = { udp = "cbr", rate = "500kbps", packet = "300B", jitter = 0.0 } },
 ]
 "#;
 
@@ -100,17 +100,18 @@ fn the_laboratorys_network_is_the_simulators() {
         plane.finish(end);
         plane.balance().unwrap();
         let links: Vec<LinkOutcome> = plane
-            .ports()
+            .outcomes()
             .zip(at_warmup.unwrap())
-            .map(|((name, rate, port), at_warmup)| LinkOutcome::of(name, rate, &port).after(&at_warmup))
+            .map(|(link, at_warmup)| link.after(&at_warmup))
             .collect();
         assert!(links.iter().all(|link| link.measured != link.counters));
-        assert!(links[0].meters.iter().all(|meter| meter.measured.arrived != [0; 3]));
+        let first = links.iter().find(|link| link.name == "first").unwrap();
+        assert!(first.meters.iter().all(|meter| meter.measured.arrived != [0; 3]));
         // The data plane does not measure a link without a queue.
         let measured = simulated.links.iter().filter(|link| links.iter().any(|ours| ours.name == link.name));
         assert_eq!(links, measured.cloned().collect::<Vec<_>>(), "seed {seed}");
         assert!(
-            links.iter().all(|link| link.counters.drops().count() > 0),
+            links.iter().all(|link| link.counters.drops().count() > 0 || link.transit.lost > Some(0)),
             "each queue has something to decide"
         );
         let all: u64 = plane.streams().step_by(2).map(|(_, counts)| counts.delivered.packets).sum();
@@ -121,11 +122,13 @@ fn the_laboratorys_network_is_the_simulators() {
             // The simulator reports what arrived after the warm-up.
             assert!(counts.delivered.packets >= flow.delivered_packets, "{name}");
             assert!(flow.delivered_packets > 0, "{name}");
+            assert_eq!(flow.lost.is_some_and(|packets| packets > 0), name == "direct/0");
+            assert!(flow.lost.unwrap_or_default() <= counts.lost, "{name}");
             let policed = flow.policed.unwrap_or_default();
             assert!(policed.iter().zip(counts.policed).all(|(after, whole)| *after <= whole), "{name}");
             policed_by_links += policed.iter().sum::<u64>();
         }
-        assert_eq!(policed_by_links, links[0].meters[0].measured.policed.iter().sum::<u64>());
+        assert_eq!(policed_by_links, first.meters[0].measured.policed.iter().sum::<u64>());
     }
 }
 

@@ -3,7 +3,7 @@
 use perhop_core::meter::MeterParams;
 use perhop_core::{Bitrate, Color, Direction, Dscp, Duration, FlowId, Instant, ServiceLevel};
 use perhop_live::{
-    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Remark, ReportSpec, Selector,
+    Coloring, ControlSpec, DispatchSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Remark, ReportSpec, Selector,
     StreamFlow, StreamSpec, WireSpec,
 };
 use perhop_sim::{AccessSpec, FlowSpec, Marking, Network, TransportSpec};
@@ -53,26 +53,31 @@ impl Builder<'_> {
     fn add_links(&mut self) {
         for link in &self.network.links {
             let hop = match link.limited() {
-                Some(queue) => {
-                    let (name, queue, meters) = (link.name.clone(), queue.clone(), link.meters.clone());
-                    let spec = LinkSpec { name, rate: link.rate, delay: link.delay, queue, meters };
-                    self.plane.links.push(spec);
+                None if link.medium.is_constant() => {
+                    self.wire(WireSpec { rate: Some(link.rate), delay: link.delay, dispatch: None })
+                }
+                queue => {
+                    let queue = queue.cloned().unwrap_or_else(perhop_sim::LinkSpec::unlimited);
+                    let perhop_sim::LinkSpec { name, rate, delay, meters, medium, .. } = link.clone();
+                    self.plane.links.push(LinkSpec { name, rate, delay, queue, meters, medium });
                     Hop::Link(self.plane.links.len() - 1)
                 }
-                None => self.wire(link.rate, link.delay),
             };
             self.links.push(hop);
         }
     }
 
-    fn wire(&mut self, rate: Bitrate, delay: Duration) -> Hop {
-        self.plane.wires.push(WireSpec { rate, delay });
+    fn wire(&mut self, spec: WireSpec) -> Hop {
+        self.plane.wires.push(spec);
         Hop::Wire(self.plane.wires.len() - 1)
     }
 
-    /// Returns the private link of a host in one direction, if it has one.
-    fn access(&mut self, access: Option<&AccessSpec>) -> Option<Hop> {
-        access.map(|access| self.wire(access.rate, access.delay))
+    /// Returns the private link of a host in one direction, if it has one, behind the jitter of the host that
+    /// sends.
+    fn access(&mut self, access: Option<&AccessSpec>, dispatch: Option<DispatchSpec>) -> Option<Hop> {
+        let (rate, delay) = (access.map(|access| access.rate), access.map(|access| access.delay));
+        let spec = WireSpec { rate, delay: delay.unwrap_or_default(), dispatch };
+        (access.is_some() || spec.dispatch.is_some()).then(|| self.wire(spec))
     }
 
     fn meter(&mut self, spec: MeterSpec) -> usize {
@@ -114,10 +119,14 @@ impl Builder<'_> {
         let (at_host, at_router) = if is_marked { (None, None) } else { self.meters_of(spec, &flow.name) };
         let control = self.control_of(spec, flow, at_host.or(at_router));
         // Numbers of wires follow from this order.
-        let from_sender = self.access(spec.access.as_ref());
-        let to_receiver = self.access(spec.egress.as_ref());
-        let from_receiver = self.access(spec.egress.as_ref());
-        let to_sender = self.access(spec.access.as_ref());
+        let dispatch = |part| {
+            let name = format!("flows/{}/{part}", flow.name);
+            spec.dispatch_jitter.map(|most| DispatchSpec { name, most })
+        };
+        let from_sender = self.access(spec.access.as_ref(), dispatch("dispatch"));
+        let to_receiver = self.access(spec.egress.as_ref(), None);
+        let from_receiver = self.access(spec.egress.as_ref(), dispatch("dispatch of acknowledgements"));
+        let to_sender = self.access(spec.access.as_ref(), None);
         let sampled = control.map(|(control, member)| Hop::Data(control, member));
         let before = [at_host.map(Hop::Meter), from_sender, sampled, at_router.map(Hop::Meter)];
         let forward = before.into_iter().flatten().chain(self.links_of(spec, false)).chain(to_receiver);
@@ -223,7 +232,11 @@ pub(crate) fn shortest_round_trip(network: &Network) -> Duration {
     let trips = network.flows.iter().map(|flow| {
         let links = |acknowledges| network.route_of(flow, acknowledges).unwrap_or_default();
         let hops = [links(false), links(true)].concat();
-        let between = hops.iter().fold(Duration::ZERO, |sum, &link| sum + network.links[link].delay);
+        let delay = |link: usize| {
+            let link = &network.links[link];
+            link.medium.least_delay(link.delay)
+        };
+        let between = hops.iter().fold(Duration::ZERO, |sum, &link| sum + delay(link));
         between + both_ways(&flow.access) + both_ways(&flow.egress)
     });
     trips.min().unwrap_or(Duration::ZERO)

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use nix::sched::{CloneFlags, unshare};
+use perhop_core::medium::Medium;
 use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Instant, Rng, ServiceLevel};
 use perhop_live::device::{Device, Ethernet};
 use perhop_live::encapsulation::TYPE;
@@ -113,6 +114,7 @@ fn spec() -> PlaneSpec {
         delay: Duration::from_millis(2),
         queue,
         meters: Vec::new(),
+        medium: Medium::default(),
     };
     let row = |rows: &[(&'static str, &'static str)], name: &str| {
         *rows.iter().find(|(known, _)| *known == name).expect("a registered block")

@@ -13,18 +13,20 @@ pub enum Loss {
     Unclassified,
     /// Every buffer is taken.
     NoBuffer,
+    /// The link lost it after it had sent it.
+    InTransit,
     /// A queue dropped it, or a meter.
     Dropped(Reason),
 }
 
-const REASONS: usize = Malformed::ALL.len() + 2 + Reason::ALL.len();
+const REASONS: usize = Malformed::ALL.len() + 3 + Reason::ALL.len();
 
 impl Loss {
     /// Returns every kind of loss.
     pub fn all() -> impl Iterator<Item = Self> {
         let malformed = Malformed::ALL.into_iter().map(Self::Malformed);
         malformed
-            .chain([Self::Unclassified, Self::NoBuffer])
+            .chain([Self::Unclassified, Self::NoBuffer, Self::InTransit])
             .chain(Reason::ALL.into_iter().map(Self::Dropped))
     }
 
@@ -34,6 +36,7 @@ impl Loss {
             Self::Malformed(why) => why.name(),
             Self::Unclassified => "unclassified",
             Self::NoBuffer => "no-buffer",
+            Self::InTransit => "in-transit",
             Self::Dropped(reason) => reason.name(),
         }
     }
@@ -43,7 +46,8 @@ impl Loss {
             Self::Malformed(why) => why as usize,
             Self::Unclassified => Malformed::ALL.len(),
             Self::NoBuffer => Malformed::ALL.len() + 1,
-            Self::Dropped(reason) => Malformed::ALL.len() + 2 + reason as usize,
+            Self::InTransit => Malformed::ALL.len() + 2,
+            Self::Dropped(reason) => Malformed::ALL.len() + 3 + reason as usize,
         }
     }
 }
@@ -171,6 +175,8 @@ pub struct StreamCounts {
     pub policed: [u64; 3],
     /// Packets dropped by queues, by color.
     pub dropped: [u64; 3],
+    /// Packets that links lost after they had sent them.
+    pub lost: u64,
 }
 
 impl StreamCounts {

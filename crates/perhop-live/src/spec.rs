@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use perhop_core::control::WindowControl;
+use perhop_core::medium::Medium;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Color, Direction, Dscp, Duration, FlowId, Instant, ServiceLevel};
@@ -47,15 +48,28 @@ pub struct LinkSpec {
     pub queue: SchedulerParams,
     /// The meters that packets pass before the queue.
     pub meters: Vec<AggregateMeter>,
+    /// How the link changes, and which packets it loses and delays.
+    pub medium: Medium,
 }
 
 /// Serialization and propagation, without a limit on what waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireSpec {
-    /// The rate of the wire.
-    pub rate: Bitrate,
+    /// The rate of the wire; `None` if packets take no time to be sent.
+    pub rate: Option<Bitrate>,
     /// The propagation delay of the wire.
     pub delay: Duration,
+    /// The jitter of the host that sends over the wire; `None` for one that sends at once.
+    pub dispatch: Option<DispatchSpec>,
+}
+
+/// The time that a host takes to hand a packet to its wire: random, uniform from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DispatchSpec {
+    /// Names its random stream.
+    pub name: String,
+    /// The longest time.
+    pub most: Duration,
 }
 
 /// A meter.

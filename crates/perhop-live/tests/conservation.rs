@@ -1,5 +1,6 @@
 //! For any input, a data plane conserves packets and allocates no memory per packet.
 
+use perhop_core::medium::Medium;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Duration, FlowId, Instant, Rng, ServiceLevel};
 use perhop_live::{
@@ -107,6 +108,7 @@ fn one_way(queue: &SchedulerParams) -> PlaneSpec {
         delay: Duration::from_millis(1),
         queue: queue.clone(),
         meters: Vec::new(),
+        medium: Medium::default(),
     };
     let meter = |&row: &(&str, &str)| MeterSpec {
         name: row.0.into(),
@@ -135,7 +137,11 @@ fn one_way(queue: &SchedulerParams) -> PlaneSpec {
         buffers: 48,
         window: (Instant::ZERO, Instant::from_nanos(1_000_000_000)),
         links: vec![link("first", "8Mbps"), link("second", "3Mbps")],
-        wires: vec![WireSpec { rate: rate("100Mbps"), delay: Duration::from_millis(2) }],
+        wires: vec![WireSpec {
+            rate: Some(rate("100Mbps")),
+            delay: Duration::from_millis(2),
+            dispatch: None,
+        }],
         meters,
         controls: vec![],
         streams: (0..DEVICES).map(stream).collect(),

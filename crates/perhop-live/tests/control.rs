@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use etherparse::PacketBuilder;
 use perhop_core::measure::LinkOutcome;
+use perhop_core::medium::Medium;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Serializer, ServiceLevel};
 use perhop_live::{
@@ -70,7 +71,7 @@ fn simulated(queue: &SchedulerParams, window: &str, engine: Engine) -> Story {
         delay: DELAY,
         queue,
         meters: Vec::new(),
-        medium: perhop_sim::Medium::default(),
+        medium: Medium::default(),
     };
     let flow = |number: usize| {
         let tcp = format!(
@@ -206,7 +207,14 @@ fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
         let selector = Selector { destination_ports: port(flow), ..Selector::default() };
         stream(format!("flow {flow} back"), flow, 1, selector, vec![Hop::Ack(0, flow)])
     };
-    let link = LinkSpec { name: "link".into(), rate, delay: DELAY, queue: queue.clone(), meters: Vec::new() };
+    let link = LinkSpec {
+        name: "link".into(),
+        rate,
+        delay: DELAY,
+        queue: queue.clone(),
+        meters: Vec::new(),
+        medium: Medium::default(),
+    };
     PlaneSpec {
         reports: Vec::new(),
         devices: 2,

@@ -6,16 +6,20 @@
 //! every registered block. `control.rs` does the same with TCP under window control. One long file, since the
 //! script, its two drivers and what they are compared by belong together.
 
+use std::sync::Arc;
+
 use etherparse::{
     IpFragOffset, IpHeaders, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6Header, PacketBuilder,
 };
 use perhop_core::aqm::AqmParams;
 use perhop_core::marker::AfClass;
 use perhop_core::measure::{LinkOutcome, PortView};
+use perhop_core::medium::{Change, Jitter, Medium, Opportunities, Outage, RateTrace, Rates};
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{
-    Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Reason, Rng, Role, ServiceLevel, registry,
+    Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Probability, Reason, Rng, Role,
+    ServiceLevel, registry,
 };
 use perhop_live::{
     Coloring, Head, Hop, LinkSpec, Loss, Lost, MeterSpec, Plane, PlaneSpec, Remark, Selector, Sink,
@@ -53,6 +57,8 @@ enum Fate {
     Delivered(Instant),
     /// The packet was dropped, having this color.
     Dropped(Color),
+    /// The link lost the packet after it had sent it.
+    Lost,
     /// The packet's meter dropped it, having given it this color.
     Policed(Color),
     /// The packet is under way.
@@ -87,11 +93,18 @@ struct Setting {
     meter: Option<MeterParams>,
     /// Meters of the link.
     meters: Vec<AggregateMeter>,
+    medium: Medium,
 }
 
 impl Setting {
     fn of(queue: SchedulerParams) -> Self {
-        Self { rate: "8Mbps".parse().unwrap(), queue, meter: None, meters: Vec::new() }
+        Self {
+            rate: "8Mbps".parse().unwrap(),
+            queue,
+            meter: None,
+            meters: Vec::new(),
+            medium: Medium::default(),
+        }
     }
 }
 
@@ -111,7 +124,7 @@ fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
         delay: DELAY,
         meters: if name == "link" { setting.meters.clone() } else { Vec::new() },
         queue,
-        medium: perhop_sim::Medium::default(),
+        medium: if name == "link" { setting.medium.clone() } else { Medium::default() },
     };
     let path = |label| PathSpec {
         name: format!("path {label}"),
@@ -167,6 +180,9 @@ fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
         let policed =
             Color::ALL.into_iter().find(|color| flow.policed.unwrap_or_default()[color.index()] > 0);
         let dropped = Color::ALL.into_iter().find(|color| flow.dropped[color.index()] > 0);
+        if flow.lost == Some(1) {
+            return Fate::Lost;
+        }
         let transit = flow.mean_transit_s.map(|seconds| Duration::from_nanos((seconds * 1e9).round() as u64));
         match (dropped, policed, transit) {
             (Some(color), None, None) => Fate::Dropped(color),
@@ -226,7 +242,10 @@ impl Sink for Log<'_> {
     fn lose(&mut self, lost: &Lost<'_>, _now: Instant) {
         let number = number_of(lost.packet);
         self.losses.push((lost.why, number));
-        self.fates[number] = Fate::Dropped(self.script[number].color);
+        self.fates[number] = match lost.why {
+            Loss::InTransit => Fate::Lost,
+            _ => Fate::Dropped(self.script[number].color),
+        };
     }
 }
 
@@ -265,6 +284,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
             delay: DELAY,
             queue: setting.queue.clone(),
             meters: setting.meters.clone(),
+            medium: setting.medium.clone(),
         }],
         wires: vec![],
         meters: setting
@@ -321,7 +341,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
         }
         marked.iter_mut().zip(counts.marked).for_each(|(all, of_stream)| *all += of_stream);
     }
-    let (name, rate, port) = plane.ports().next().unwrap();
+    let (_, _, port) = plane.ports().next().unwrap();
     check_losses(&log, &port);
     let notified: u64 = port.counters().notifications().flat_map(|(_, by_color)| by_color).sum();
     let already = script.iter().filter(|packet| packet.ecn == Ecn::Congested).count() as u64;
@@ -329,7 +349,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
     let late = port.counters().dropped(Reason::Late).into_iter().sum::<u64>();
     assert!(newly_marked <= notified, "{newly_marked} of {notified}");
     assert!(notified <= newly_marked + already + inside + late, "{newly_marked} of {notified}");
-    Story { fates: log.fates, marked, link: LinkOutcome::of(name, rate, &port), looks }
+    Story { fates: log.fates, marked, link: plane.outcomes().next().unwrap(), looks }
 }
 
 fn look_at(plane: &Plane) -> Look {
@@ -395,7 +415,7 @@ fn check_losses(log: &Log<'_>, port: &PortView<'_>) {
     }
     let reported = log.losses.iter().filter(|(why, _)| *why == Loss::Dropped(Reason::Policed)).count();
     assert_eq!(policed, reported as u64);
-    assert!(log.losses.iter().all(|(why, _)| matches!(why, Loss::Dropped(_))));
+    assert!(log.losses.iter().all(|(why, _)| matches!(why, Loss::Dropped(_) | Loss::InTransit)));
 }
 
 /// The codepoint that a packet comes with; the data plane gives it another.
@@ -660,8 +680,96 @@ fn every_meter_of_a_link_re_marks_alike() {
     }
 }
 
+/// Every kind of medium, each alone, and all that go together.
+fn media() -> Vec<(&'static str, Medium)> {
+    let millis = Duration::from_millis;
+    let none = Medium::default;
+    let jitter = |text: &str| serde_json::from_str::<Jitter>(text).unwrap();
+    let change = |at, rate: &str, delay: Option<u64>| Change {
+        at: millis(at),
+        rate: rate.parse().ok(),
+        delay: delay.map(millis),
+    };
+    let changes = vec![
+        change(20, "2Mbps", None),
+        change(60, "8Mbps", Some(12)),
+        // The next packets overtake those that are under way.
+        change(90, "", Some(1)),
+        change(400, "16Mbps", Some(4)),
+    ];
+    let outages =
+        vec![Outage { from: millis(10), to: millis(31) }, Outage { from: millis(60), to: millis(90) }];
+    let opportunities = Opportunities::new(vec![1, 1, 2, 5, 9], true).unwrap();
+    let rates = vec![(Duration::ZERO, 8_000_000), (millis(30), 0), (millis(50), 3_141_592)];
+    let rates = Rates::new(rates, true).unwrap();
+    let uniform = jitter(r#"{"distribution": "uniform", "max": "5ms", "reorder": true}"#);
+    let in_order = jitter(r#"{"distribution": "exponential", "mean": "2ms", "reorder": false}"#);
+    let bursts = r#"{"good-to-bad": 0.02, "bad-to-good": 0.3, "loss-bad": 0.9}"#;
+    let all = Medium {
+        changes: changes.clone(),
+        outages: outages.clone(),
+        loss: Probability::new(0.05).ok(),
+        burst_loss: serde_json::from_str(bursts).ok(),
+        jitter: Some(uniform),
+        ..none()
+    };
+    vec![
+        (
+            "opportunities",
+            Medium { trace: Some(Arc::new(RateTrace::Opportunities(opportunities))), ..none() },
+        ),
+        (
+            "rates",
+            Medium { trace: Some(Arc::new(RateTrace::Rates(rates))), outages: outages.clone(), ..none() },
+        ),
+        ("changes", Medium { changes, ..none() }),
+        ("outages", Medium { outages, ..none() }),
+        ("loss", Medium { loss: Probability::new(0.05).ok(), ..none() }),
+        ("burst-loss", Medium { burst_loss: serde_json::from_str(bursts).ok(), ..none() }),
+        ("jitter, reordering", Medium { jitter: Some(uniform), ..none() }),
+        ("jitter, in order", Medium { jitter: Some(in_order), ..none() }),
+        ("all", all),
+    ]
+}
+
+#[test]
+fn every_medium_acts_alike() {
+    let script = long_script();
+    let codel = script::aqm(("codel", r#"{"limit": "30p"}"#));
+    let drr = script::scheduler((
+        "drr",
+        r#"{"queues": [{"name": "red", "match": {"color": "red"}, "rule": {"aqm": "drop-tail", "limit": "7p"}},
+                       {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "20p"}}]}"#,
+    ));
+    let unlimited = perhop_sim::LinkSpec::unlimited();
+    for (name, medium) in media() {
+        for queue in [&codel, &drr, &unlimited] {
+            let setting = Setting { medium: medium.clone(), ..Setting::of(queue.clone()) };
+            let story = compare(name, &setting, &script);
+            let lost = story.fates.iter().filter(|fate| **fate == Fate::Lost).count() as u64;
+            assert_eq!(story.link.transit.lost, medium.is_lossy().then_some(lost), "{name}");
+            assert_eq!(lost > 0, medium.is_lossy(), "{name}");
+            assert_eq!(
+                story.link.transit.reordered.is_some_and(|packets| packets > 0),
+                medium.reorders(),
+                "{name}"
+            );
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_script_meets_every_medium_alike(script in scripts()) {
+        for (name, medium) in media() {
+            for (discipline, queue) in disciplines().take(4) {
+                let setting = Setting { medium: medium.clone(), ..Setting::of(queue) };
+                compare(&format!("{name}, {discipline}"), &setting, &script);
+            }
+        }
+    }
 
     #[test]
     fn any_script_ends_alike_under_every_discipline(script in scripts(), odd: bool) {

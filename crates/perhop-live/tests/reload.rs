@@ -2,9 +2,10 @@
 //! throughout.
 
 use etherparse::PacketBuilder;
+use perhop_core::medium::Medium;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
+use perhop_core::{Color, Dscp, Duration, FlowId, Instant, Probability, ServiceLevel};
 use perhop_live::{
     Coloring, Fixed, Head, Hop, LinkSpec, Lost, MeterSpec, Plane, PlaneSpec, Prefix, Remark, Selector, Sink,
     StreamSpec,
@@ -57,6 +58,7 @@ fn spec(rate: &str, delay: u64, queue: SchedulerParams, profile: &str) -> PlaneS
             delay: Duration::from_millis(delay),
             queue,
             meters: Vec::new(),
+            medium: Medium::default(),
         }],
         wires: Vec::new(),
         meters: vec![MeterSpec { name: "gold".into(), params: gold, rate: "1Gbps".parse().unwrap() }],
@@ -153,15 +155,18 @@ fn what_is_unchanged_keeps_its_state() {
 #[test]
 fn what_cannot_change_is_refused_and_changes_nothing() {
     let mut plane = Plane::new(spec("8Mbps", 5, fifo(60), "1Mbps"), 1);
-    let other = |change: fn(&mut PlaneSpec)| {
+    let other = |change: &dyn Fn(&mut PlaneSpec)| {
         let mut spec = spec("1Mbps", 5, fifo(6), "1Mbps");
         change(&mut spec);
         spec
     };
-    assert_eq!(plane.reload(other(|spec| spec.devices = 3), 1), Err(Fixed::Devices));
-    assert_eq!(plane.reload(other(|spec| spec.mtu = 9000), 1), Err(Fixed::Mtu));
+    assert_eq!(plane.reload(other(&|spec| spec.devices = 3), 1), Err(Fixed::Devices));
+    assert_eq!(plane.reload(other(&|spec| spec.mtu = 9000), 1), Err(Fixed::Mtu));
+    let loss = Probability::new(0.1).ok();
+    let lossy = |spec: &mut PlaneSpec| spec.links[0].medium.loss = loss;
+    assert_eq!(plane.reload(other(&lossy), 1), Err(Fixed::Media));
     assert_eq!(
-        plane.reload(other(|spec| spec.streams[0].route.push(Hop::Data(0, 0))), 1),
+        plane.reload(other(&|spec| spec.streams[0].route.push(Hop::Data(0, 0))), 1),
         Err(Fixed::Controls)
     );
     assert_eq!(plane.link_totals().next().unwrap().rate, "8Mbps".parse().unwrap());

@@ -2,6 +2,7 @@
 
 use perhop_core::marker::AfClass;
 use perhop_core::measure::PortView;
+use perhop_core::medium::Medium;
 use perhop_core::{Bitrate, Dscp, Duration, Ecn, FlowId, Instant, ServiceLevel};
 use perhop_live::wire;
 use perhop_live::{
@@ -34,7 +35,7 @@ impl Through {
         });
         let links = target.link.iter().map(|link| {
             let TargetLink { name, rate, queue, meters } = link.clone();
-            LinkSpec { name, rate, delay: Duration::ZERO, queue, meters }
+            LinkSpec { name, rate, delay: Duration::ZERO, queue, meters, medium: Medium::default() }
         });
         let hops = [target.meter.as_ref().map(|_| Hop::Meter(0)), target.link.as_ref().map(|_| Hop::Link(0))];
         let spec = PlaneSpec {

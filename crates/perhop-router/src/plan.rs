@@ -1,5 +1,6 @@
 //! From a configuration to the data plane's specification.
 
+use perhop_core::medium::Medium;
 use perhop_core::{Bitrate, Color, Dscp, Instant, ServiceLevel};
 use perhop_live::{Coloring, Hop, LinkSpec, MeterSpec, PlaneSpec, Remark, Selector, StreamFlow, StreamSpec};
 
@@ -26,7 +27,14 @@ pub fn plane(config: &Config, mtu: u16) -> PlaneSpec {
         let to_link = link.as_ref().map(|link| {
             let (rate, delay, queue) = (link.rate, link.delay, link.queue.scheduler.clone());
             let meters = link.meters.clone();
-            plan.links.push(LinkSpec { name: name.into(), rate, delay, queue, meters });
+            plan.links.push(LinkSpec {
+                name: name.into(),
+                rate,
+                delay,
+                queue,
+                meters,
+                medium: Medium::default(),
+            });
             Hop::Link(plan.links.len() - 1)
         });
         let path = Path { name, from, to_link };

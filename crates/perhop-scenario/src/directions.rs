@@ -1,9 +1,9 @@
 //! The directions of links, each with the keys that lead to it in the scenario.
 
 use perhop_core::Bitrate;
+use perhop_core::medium::Medium;
 use perhop_core::meter::AggregateMeter;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_sim::Medium;
 
 use crate::error::{Problem, at_table, steps};
 use crate::format::{Link, Queue, REVERSE, RateTrace, Reverse, Scenario};

@@ -12,13 +12,12 @@ use std::sync::Arc;
 
 use perhop_core::abe::Service;
 use perhop_core::control::WindowControl;
+use perhop_core::medium::{Change, GilbertElliott, Jitter, Medium, Outage};
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::units::{Load, UnitError};
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Frequency, Probability};
-use perhop_sim::Medium;
 use perhop_sim::application::ApplicationParams;
-use perhop_sim::medium::{Change, GilbertElliott, Jitter, Outage};
 use perhop_sim::transport::packet_trace::PacketTrace;
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
@@ -214,7 +213,7 @@ pub struct TraceTable {
     pub data: Option<String>,
     /// What has been read.
     #[serde(skip)]
-    pub(crate) read: Option<Arc<perhop_sim::RateTrace>>,
+    pub(crate) read: Option<Arc<perhop_core::medium::RateTrace>>,
 }
 
 /// A format of traces.
@@ -233,7 +232,7 @@ pub enum TraceFormat {
 
 impl RateTrace {
     /// Returns the text that has been read.
-    pub(crate) fn read(&self) -> Option<Arc<perhop_sim::RateTrace>> {
+    pub(crate) fn read(&self) -> Option<Arc<perhop_core::medium::RateTrace>> {
         match self {
             Self::Table(table) => table.read.clone(),
             Self::File(_) => None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use perhop_core::Duration;
-use perhop_sim::{Opportunities, RateTrace as Trace, Rates};
+use perhop_core::medium::{Opportunities, RateTrace as Trace, Rates};
 
 use crate::csv::{self, RATES, TIMES};
 use crate::files::Files;

@@ -54,7 +54,7 @@ fn table1() -> Network {
         delay: Duration::from_millis(48),
         queue,
         meters: Vec::new(),
-        medium: perhop_sim::Medium::default(),
+        medium: perhop_core::medium::Medium::default(),
     };
     Network {
         nodes: 2,

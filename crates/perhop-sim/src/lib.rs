@@ -23,13 +23,11 @@ mod flow;
 mod how_a_packet_travels;
 mod measure;
 pub mod measures;
-pub mod medium;
 mod network;
 pub mod observer;
 mod outcome;
 mod packet;
 mod probe;
-mod rate_trace;
 mod routing;
 mod sampling;
 mod timed;
@@ -42,7 +40,6 @@ pub mod workload;
 pub use choice::{Engine, EngineUsed, Refusal};
 pub use engine::{Failure, LINKS_PER_THREAD, OneThread, Refused, Simulation, Stepping, Unseen};
 pub use flow::FlowState;
-pub use medium::Medium;
 pub use network::{
     AccessSpec, ApplicationSpec, Connection, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec,
     SharedMeter, TransportSpec,
@@ -51,7 +48,6 @@ pub use outcome::{
     ApplicationOutcome, Completion, FlowOutcome, FlowRecord, Outcome, PopulationOutcome, rate,
 };
 pub use probe::{ClassSeries, QueueSeries, Series};
-pub use rate_trace::{Opportunities, RateTrace, Rates};
 pub use routing::Routes;
 pub use watch::Watch;
 pub use workload::Workload;

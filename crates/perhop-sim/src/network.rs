@@ -12,12 +12,12 @@ use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant, Rng};
 
 use crate::application::{AnyUser, ApplicationParams, ForeignApplicationParams, Recorded};
-use crate::medium::Medium;
 use crate::outcome::{ApplicationOutcome, FlowRecord};
 use crate::transport::tcp::TcpEcn;
 use crate::transport::tcp::congestion::ForeignCongestionParams;
 pub use crate::wire::AccessSpec;
 use crate::workload::{Draws, Packets, Workload};
+use perhop_core::medium::Medium;
 pub use transport_spec::TransportSpec;
 
 /// A router's number.
@@ -472,7 +472,7 @@ mod tests {
             delay: Duration::ZERO,
             queue: None,
             meters: Vec::new(),
-            medium: crate::medium::Medium::default(),
+            medium: perhop_core::medium::Medium::default(),
         };
         Network { nodes, links: links.iter().map(link).collect(), ..Network::new(Duration::from_secs(1)) }
     }

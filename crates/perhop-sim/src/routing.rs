@@ -175,9 +175,9 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::medium::Medium;
     use crate::network::{FlowSpec, LinkSpec, Marking, PathSpec, TransportSpec};
     use crate::transport::tcp::TcpEcn;
+    use perhop_core::medium::Medium;
     use perhop_core::{Color, Dscp, Duration, Ecn, Instant};
     use proptest::prelude::*;
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use perhop_core::measure::{Counted, LinkOutcome, PortView};
+use perhop_core::medium::RateTrace;
 use perhop_core::{Bitrate, Duration, Imbalance, Instant};
 
 use crate::network::Network;
 use crate::probe::{QueueSeries, Series};
-use crate::rate_trace::RateTrace;
 
 /// The times at which flows are sampled: those of the probe, at intervals, and the end of the warm-up.
 #[derive(Clone, Debug)]
@@ -206,8 +206,7 @@ impl Recorder {
             }
             let mut outcome = LinkOutcome::of(name, *rate, &port);
             if let Some(trace) = trace {
-                let usage = port.statistics.usage_by(trace.is_at_once(), |from, to| trace.capacity(from, to));
-                outcome = outcome.used(usage);
+                outcome = outcome.used(trace.usage(port.statistics));
             }
             outcomes.push(outcome.after(at_warmup));
         }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
 
+use perhop_core::medium::Dispatch;
 use perhop_core::{Bitrate, Duration, Instant, Rng, Serializer};
 
 /// The private link between a flow's host and its router.
@@ -33,14 +34,6 @@ struct Slow {
     dispatch: Option<Dispatch>,
 }
 
-/// The jitter of a sending host: each packet goes to the wire after a random time, but not before the last.
-#[derive(Clone, Debug)]
-struct Dispatch {
-    most: Duration,
-    rng: Rng,
-    last: Instant,
-}
-
 const _: () = assert!(size_of::<Wire>() == 32);
 
 /// Packets sent later than this, long after any run, are as if sent then: half of all time.
@@ -69,7 +62,7 @@ impl Wire {
     /// Has the host hand over each packet after a random time of at most `most`.
     pub(crate) fn after(mut self, most: Duration, rng: Rng) -> Self {
         let slow = self.slow.get_or_insert_with(|| Box::new(Slow { serializer: None, dispatch: None }));
-        slow.dispatch = Some(Dispatch { most: most.min(Duration::AGES), rng, last: Instant::ZERO });
+        slow.dispatch = Some(Dispatch::new(most, rng));
         self
     }
 
@@ -98,10 +91,7 @@ impl Wire {
     #[cold]
     fn pass_other(&mut self, size: u16, now: Instant) -> Instant {
         let Some(slow) = &mut self.slow else { return now };
-        let now = slow.dispatch.as_mut().map_or(now, |Dispatch { most, rng, last }| {
-            *last = (now + Duration::from_nanos(rng.up_to(most.as_nanos()))).max(*last);
-            *last
-        });
+        let now = slow.dispatch.as_mut().map_or(now, |dispatch| dispatch.hand_over(now));
         let Some(serializer) = &mut slow.serializer else { return now };
         self.busy_until = serializer.transmit(size, self.busy_until.max(now)).min(LATEST);
         // With jitter, every packet comes here.

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use perhop_core::medium::{Change, Medium, Outage};
 use perhop_core::{Bytes, Duration, Instant};
-use perhop_sim::medium::{Change, Outage};
 use perhop_sim::observer::{Observation, Observed, Observer, PacketEvent};
-use perhop_sim::{Engine, FlowSpec, Medium, Network, Simulation, Watch};
+use perhop_sim::{Engine, FlowSpec, Network, Simulation, Watch};
 use proptest::prelude::*;
 
 use crate::common::{aqm, duplex, flow, udp};

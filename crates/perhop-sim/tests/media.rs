@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use perhop_core::medium::{Change, Jitter, Medium, Opportunities, Outage, RateTrace, Rates};
 use perhop_core::{Bytes, Duration, Instant, Probability};
-use perhop_sim::medium::{Change, Jitter, Outage};
 use perhop_sim::workload::{Arrivals, Sizes};
 use perhop_sim::{
-    Completion, Engine, FlowOutcome, FlowSpec, LinkSpec, Medium, Network, Opportunities, Outcome, RateTrace,
-    Rates, SharedMeter, Simulation, TransportSpec, Watch,
+    Completion, Engine, FlowOutcome, FlowSpec, LinkSpec, Network, Outcome, SharedMeter, Simulation,
+    TransportSpec, Watch,
 };
 use proptest::prelude::*;
 

@@ -6,9 +6,9 @@ use crate::engine::any_queue;
 use crate::ordinary;
 use crate::threads::transports;
 use perhop_core::aqm::AqmParams;
+use perhop_core::medium::Change;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Duration, Instant, Reason};
-use perhop_sim::medium::Change;
 use perhop_sim::{Engine, EngineUsed, FlowSpec, Network, Outcome, Refused, Stepping, TransportSpec, Unseen};
 use proptest::prelude::*;
 

@@ -2,12 +2,12 @@
 //! and the same nanosecond: all times are multiples of half a millisecond, so that the order of simultaneous
 //! events decides.
 
+use perhop_core::medium::{Change, Opportunities, Outage, RateTrace};
 use perhop_core::meter::MeterParams;
 use perhop_core::{Duration, Instant};
-use perhop_sim::medium::{Change, Outage};
 use perhop_sim::{
-    AccessSpec, ApplicationSpec, Connection, Engine, FlowSpec, LinkSpec, Marking, Network, Opportunities,
-    RateTrace, SharedMeter, Simulation,
+    AccessSpec, ApplicationSpec, Connection, Engine, FlowSpec, LinkSpec, Marking, Network, SharedMeter,
+    Simulation,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

@@ -5,9 +5,9 @@ use std::collections::BinaryHeap;
 
 use perhop_core::{Duration, Instant};
 
-/// A pending event. Simultaneous events have the simulator's order: packets leave, ports are served, packets
-/// reach links, control messages arrive, window controls sample; among packets, those of the flow with the
-/// lower number come first.
+/// A pending event. Simultaneous events have the simulator's order: packets leave, links change, ports are
+/// served, packets reach links, control messages arrive, window controls sample; among packets, those of the
+/// flow with the lower number come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event {
     pub(super) at: Instant,
@@ -21,6 +21,7 @@ pub(super) struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Leave,
+    Change,
     Serve,
     Reach,
     Message,
@@ -58,7 +59,7 @@ impl Agenda {
     pub(super) fn push(&mut self, event: Event) {
         match event.kind {
             Kind::Leave | Kind::Sample => self.external.push(Reverse(event)),
-            Kind::Serve | Kind::Reach | Kind::Message => self.internal.push(Reverse(event)),
+            Kind::Change | Kind::Serve | Kind::Reach | Kind::Message => self.internal.push(Reverse(event)),
         }
     }
 
@@ -103,6 +104,7 @@ mod tests {
         let in_order = [
             packet(5, Kind::Leave, 1),
             packet(5, Kind::Leave, 2),
+            Event::of(Kind::Change, at(5), 1),
             Event::of(Kind::Serve, at(5), 0),
             packet(5, Kind::Reach, 1),
             Event::of(Kind::Message, at(5), 0),

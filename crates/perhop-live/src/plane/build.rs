@@ -46,7 +46,7 @@ impl Plane {
             controls.into_iter().map(|spec| Control::new(spec, seed, &mut channels)).collect();
         let grace = shortest_last_delay(&routes, |hop| match hop {
             Hop::Wire(number) => Some(wires[number].delay),
-            Hop::Link(number) => Some(links[number].delay),
+            Hop::Link(number) => Some(links[number].medium.least_delay(links[number].delay)),
             Hop::Meter(_) | Hop::Data(..) | Hop::Ack(..) => None,
         });
         let mut plane = Self {
@@ -56,7 +56,7 @@ impl Plane {
             fragments: (0..devices).map(|_| Fragments::new()).collect(),
             classifiers: selectors.into_iter().map(Classifier::new).collect(),
             links: links.into_iter().map(|spec| Link::new(spec, seed, window)).collect(),
-            wires: wires.into_iter().map(Wire::new).collect(),
+            wires: wires.into_iter().map(|spec| Wire::new(spec, seed)).collect(),
             meters: meters.into_iter().map(|spec| Metering::new(spec, seed)).collect(),
             controls,
             channels,
@@ -68,6 +68,9 @@ impl Plane {
         };
         for number in 0..plane.controls.len() {
             plane.schedule_sample(number);
+        }
+        for number in 0..plane.links.len() {
+            plane.schedule_change(number);
         }
         plane
     }

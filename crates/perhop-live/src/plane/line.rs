@@ -1,13 +1,14 @@
-//! Propagation: packets on a line arrive after a fixed delay, in order.
+//! Propagation: packets on a line arrive after a delay, in order unless the medium of the link says otherwise.
 
 use std::collections::VecDeque;
 
-use perhop_core::{Duration, Instant, Serializer};
+use perhop_core::medium::Dispatch;
+use perhop_core::{Duration, Instant, Rng, Serializer};
 
 use super::Frame;
 use crate::spec::WireSpec;
 
-/// Delays packets by a fixed time; those in transit are in the order of arrival.
+/// Packets in transit, in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     delay: Duration,
@@ -38,6 +39,12 @@ impl Line {
         is_first.then_some(at)
     }
 
+    /// Puts a packet on the line that arrives at `at`, before every packet for which `is_later` holds.
+    pub(super) fn insert(&mut self, at: Instant, frame: Frame, is_later: impl Fn(Instant, &Frame) -> bool) {
+        let place = self.in_transit.partition_point(|(other, waiting)| !is_later(*other, waiting));
+        self.in_transit.insert(place, (at, frame));
+    }
+
     /// Takes the packet that arrives first.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Frame> {
@@ -54,13 +61,22 @@ impl Line {
 /// A wire: serialization without a limit on what waits, then propagation.
 #[derive(Clone, Debug)]
 pub(super) struct Wire {
-    pub(super) serializer: Serializer,
+    dispatch: Option<Dispatch>,
+    serializer: Option<Serializer>,
     pub(super) line: Line,
 }
 
 impl Wire {
-    pub(super) fn new(spec: WireSpec) -> Self {
-        Self { serializer: Serializer::new(spec.rate), line: Line::new(spec.delay) }
+    pub(super) fn new(spec: WireSpec, seed: u64) -> Self {
+        let dispatch = spec.dispatch.map(|spec| Dispatch::new(spec.most, Rng::stream(seed, &spec.name)));
+        Self { dispatch, serializer: spec.rate.map(Serializer::new), line: Line::new(spec.delay) }
+    }
+
+    /// Returns when a packet is sent that comes at `now`.
+    #[inline]
+    pub(super) fn transmit(&mut self, size: u16, now: Instant) -> Instant {
+        let begin = self.dispatch.as_mut().map_or(now, |dispatch| dispatch.hand_over(now));
+        self.serializer.as_mut().map_or(begin, |serializer| serializer.transmit(size, begin))
     }
 }
 

@@ -1,12 +1,14 @@
-//! A link: its queue, the queues of earlier configurations that still hold packets, and its propagation
-//! delay.
+//! A link: its queue, the queues of earlier configurations that still hold packets, its medium and its
+//! propagation delay.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use perhop_core::measure::PortView;
+use perhop_core::measure::{LinkOutcome, PortView, TransitCounts};
+use perhop_core::medium::{MediumState, RateTrace};
 use perhop_core::meter::{AggregateMeter, AggregateMeters, MeterCounts};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Color, Counters, Instant, Port, Streams};
+use perhop_core::{Bitrate, Color, Counters, Instant, Port, Served, Streams};
 
 use super::Frame;
 use super::line::Line;
@@ -27,6 +29,10 @@ pub(super) struct Link {
     /// The counters of earlier ports that are gone, by class.
     retired: Vec<(String, Counters)>,
     pub(super) line: Line,
+    /// How the link changes, and which packets it loses and delays; `None` if it does none of these. Such a
+    /// link has no earlier ports.
+    pub(super) medium: Option<Box<MediumState>>,
+    trace: Option<Arc<RateTrace>>,
 }
 
 /// The traffic of a link, over all its configurations.
@@ -61,17 +67,21 @@ pub struct ClassTotals<'a> {
 
 impl Link {
     pub(super) fn new(spec: LinkSpec, seed: u64, window: (Instant, Instant)) -> Self {
-        let LinkSpec { name, rate, delay, queue, meters } = spec;
+        let LinkSpec { name, rate, delay, queue, meters, medium } = spec;
         let path = format!("links/{name}");
         let streams = Streams { seed, path: &path };
+        let mut port = Port::new(queue.clone(), rate, streams, window);
+        medium.note_rates(port.rates());
         Self {
-            port: Port::new(queue.clone(), rate, streams, window),
+            port,
             meters: AggregateMeters::new(&meters, streams),
             meter_specs: meters,
             retired_meters: Vec::new(),
             earlier: VecDeque::new(),
             retired: Vec::new(),
             line: Line::new(delay),
+            medium: MediumState::new(&medium, streams),
+            trace: medium.trace,
             name,
             rate,
             queue,
@@ -121,13 +131,44 @@ impl Link {
 
     /// Returns a sample of its present port and its meters.
     pub(super) fn view(&self) -> PortView<'_> {
-        PortView { meters: self.meters.counts(), ..self.port.view() }
+        let transit = self.medium.as_ref().map_or_else(TransitCounts::default, |medium| medium.counts());
+        PortView { meters: self.meters.counts(), transit, ..self.port.view() }
+    }
+
+    /// Returns the counters and statistics of its present port and its meters over the whole run.
+    pub(super) fn outcome(&self) -> LinkOutcome {
+        let view = self.view();
+        let outcome = LinkOutcome::of(&self.name, self.rate, &view);
+        match &self.trace {
+            Some(trace) => outcome.used(trace.usage(view.statistics)),
+            None => outcome,
+        }
+    }
+
+    /// Makes the change of its medium that is due. Returns whether an outage has ended: then the link is to
+    /// be served.
+    pub(super) fn change(&mut self, now: Instant) -> bool {
+        let Self { medium: Some(medium), port, line, .. } = self else { return false };
+        let Some(event) = medium.pop_due(now) else { return false };
+        let mut delay = line.delay();
+        let is_up_again = medium.apply(event, &mut port.typed(), &mut delay);
+        line.set_delay(delay);
+        is_up_again
+    }
+
+    /// Serves the port that comes next, if the medium lets it send.
+    #[inline]
+    pub(super) fn serve(&mut self, now: Instant) -> Served<Frame> {
+        match &mut self.medium {
+            None => self.active_port(now).serve(now),
+            Some(medium) => medium.serve(&mut self.port.typed(), now),
+        }
     }
 
     /// Returns the port that is to be served. A port of an earlier configuration goes before later ones, and
     /// is removed when it is empty and the link is free.
     #[inline]
-    pub(super) fn active_port(&mut self, now: Instant) -> &mut Port<Frame> {
+    fn active_port(&mut self, now: Instant) -> &mut Port<Frame> {
         if self.earlier.is_empty() { &mut self.port } else { self.earliest_port(now) }
     }
 

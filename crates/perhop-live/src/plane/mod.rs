@@ -20,7 +20,7 @@ mod stream;
 
 use std::sync::Arc;
 
-use perhop_core::measure::PortView;
+use perhop_core::measure::{LinkOutcome, PortView};
 use perhop_core::{Bitrate, Color, Header, Instant, Offered, Reason, Served};
 
 use self::agenda::{Agenda, Event, Kind};
@@ -150,6 +150,7 @@ impl Plane {
     fn handle(&mut self, Event { at, kind, source, .. }: Event, sink: &mut impl Sink) {
         let number = source as usize;
         match kind {
+            Kind::Change => self.change(number, at, sink),
             Kind::Serve => self.serve(number, at, sink),
             Kind::Leave | Kind::Reach => self.reach(source, at, sink),
             Kind::Message => self.receive_message(number),
@@ -159,10 +160,11 @@ impl Plane {
 
     /// Takes the first packet of a line, which reaches its end.
     fn reach(&mut self, source: u32, at: Instant, sink: &mut impl Sink) {
+        let is_announced = self.announces_each(source);
         let line = self.line_mut(source);
         let Some(frame) = line.pop() else { return };
-        if let Some((next, &following)) = line.first() {
-            let event = self.arrival(source, next, &following);
+        if let Some((next, &following)) = line.first().filter(|_| !is_announced) {
+            let event = arrival(&self.routes, source, next, &following);
             self.agenda.push(event);
         }
         self.forward(frame, at, sink);
@@ -177,21 +179,49 @@ impl Plane {
         }
     }
 
-    /// Returns the event that a packet reaches the end of a line.
-    fn arrival(&self, source: u32, at: Instant, frame: &Frame) -> Event {
-        let kind = match self.routes[frame.step as usize] {
-            RouteEntry::Leave(_) => Kind::Leave,
-            RouteEntry::Hop(_) => Kind::Reach,
-        };
-        Event { at, kind, rank: u64::from(frame.header.flow.0) << 32 | u64::from(frame.step), source }
+    /// Returns whether each packet on a line has an event of its own, since it may overtake others. On the
+    /// other lines only the first one has.
+    fn announces_each(&self, source: u32) -> bool {
+        let link = (source as usize).checked_sub(self.wires.len());
+        link.is_some_and(|link| self.links[link].medium.is_some())
     }
 
     /// Puts a packet on the line of this number.
     #[inline]
     fn put(&mut self, source: u32, sent: Instant, frame: Frame) {
         if let Some(at) = self.line_mut(source).push(sent, frame) {
-            let event = self.arrival(source, at, &frame);
+            let event = arrival(&self.routes, source, at, &frame);
             self.agenda.push(event);
+        }
+    }
+
+    /// Takes a packet over a link that begins to send it at `now` and has sent it at `sent`.
+    #[inline]
+    fn carry(&mut self, number: usize, (now, sent): (Instant, Instant), frame: Frame, sink: &mut impl Sink) {
+        let source = (self.wires.len() + number) as u32;
+        let Link { medium, line, .. } = &mut self.links[number];
+        let Some(medium) = medium else { return self.put(source, sent, frame) };
+        let Some(at) = medium.pass(now, sent + line.delay()) else {
+            self.streams[frame.stream as usize].counts.lost += 1;
+            return self.forget(&frame, Loss::InTransit, now, sink);
+        };
+        let event = arrival(&self.routes, source, at, &frame);
+        line.insert(at, frame, |at, other| arrival(&self.routes, source, at, other) > event);
+        self.agenda.push(event);
+    }
+
+    pub(super) fn schedule_change(&mut self, number: usize) {
+        if let Some(at) = self.links[number].medium.as_ref().and_then(|medium| medium.next()) {
+            self.agenda.push(Event::of(Kind::Change, at, number));
+        }
+    }
+
+    /// Makes a change of a link.
+    fn change(&mut self, number: usize, now: Instant, sink: &mut impl Sink) {
+        let is_up_again = self.links[number].change(now);
+        self.schedule_change(number);
+        if is_up_again {
+            self.serve(number, now, sink);
         }
     }
 
@@ -203,7 +233,7 @@ impl Plane {
             match entry {
                 RouteEntry::Leave(device) => return self.leave(device, &frame, now, sink),
                 RouteEntry::Hop(Hop::Wire(number)) => {
-                    let sent = self.wires[number].serializer.transmit(frame.header.size, now);
+                    let sent = self.wires[number].transmit(frame.header.size, now);
                     return self.put(number as u32, sent, frame);
                 }
                 RouteEntry::Hop(Hop::Link(number)) => return self.offer(number, frame, now, sink),
@@ -239,6 +269,9 @@ impl Plane {
             return self.forget(&frame, Loss::Dropped(reason), now, sink);
         }
         let offered = self.links[number].port.offer(frame, now);
+        if let (Offered::Idle, Some(medium)) = (&offered, &mut self.links[number].medium) {
+            medium.idle(now);
+        }
         while let Some((frame, reason)) = self.links[number].port.shed(now) {
             self.lose(&frame, reason, now, sink);
         }
@@ -251,10 +284,10 @@ impl Plane {
 
     fn serve(&mut self, number: usize, now: Instant, sink: &mut impl Sink) {
         loop {
-            match self.links[number].active_port(now).serve(now) {
+            match self.links[number].serve(now) {
                 Served::Sent(frame, free_at) => {
                     self.agenda.push(Event::of(Kind::Serve, free_at, number));
-                    return self.put((self.wires.len() + number) as u32, free_at, frame);
+                    return self.carry(number, (now, free_at), frame, sink);
                 }
                 Served::Dropped(frame, reason) => self.lose(&frame, reason, now, sink),
                 Served::Later(at) => return self.agenda.push(Event::of(Kind::Serve, at, number)),
@@ -314,6 +347,11 @@ impl Plane {
         self.links.iter().map(|link| (link.name.as_str(), link.rate, link.view()))
     }
 
+    /// Returns the counters and statistics of each link, as the simulator has them, over the whole run.
+    pub fn outcomes(&self) -> impl Iterator<Item = LinkOutcome> {
+        self.links.iter().map(Link::outcome)
+    }
+
     /// Returns the traffic of each link, over all its configurations.
     pub fn link_totals(&self) -> impl Iterator<Item = LinkTotals<'_>> {
         self.links.iter().map(Link::totals)
@@ -328,4 +366,13 @@ impl Plane {
     pub fn finish(&mut self, now: Instant) {
         self.links.iter_mut().for_each(|link| link.port.finish(now));
     }
+}
+
+/// Returns the event that a packet reaches the end of a line.
+fn arrival(routes: &[RouteEntry], source: u32, at: Instant, frame: &Frame) -> Event {
+    let kind = match routes[frame.step as usize] {
+        RouteEntry::Leave(_) => Kind::Leave,
+        RouteEntry::Hop(_) => Kind::Reach,
+    };
+    Event { at, kind, rank: u64::from(frame.header.flow.0) << 32 | u64::from(frame.step), source }
 }

@@ -35,6 +35,9 @@ pub enum Fixed {
     /// The wires of the plane.
     #[error("wires cannot change while packets are on their way")]
     Wires,
+    /// How links change, and what they lose and delay.
+    #[error("links that change, lose or delay packets at random cannot be reconfigured")]
+    Media,
     /// The window controls of the plane.
     #[error("window controls cannot change while packets are on their way")]
     Controls,
@@ -91,6 +94,10 @@ impl Plane {
             Err(Fixed::Wires)
         } else if !spec.reports.is_empty() || self.streams.iter().any(|stream| stream.reports.is_some()) {
             Err(Fixed::Reports)
+        } else if self.links.iter().any(|link| link.medium.is_some())
+            || spec.links.iter().any(|link| !link.medium.is_constant())
+        {
+            Err(Fixed::Media)
         } else if !self.controls.is_empty()
             || !spec.controls.is_empty()
             || spec.streams.iter().any(|stream| stream.route.iter().any(controlled))

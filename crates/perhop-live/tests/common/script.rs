@@ -2,13 +2,16 @@
 //! so that tests and fuzzers tell the same stories.
 #![allow(dead_code, reason = "each user needs its part")]
 
+use std::sync::Arc;
+
+use perhop_core::medium::{Change, Distribution, Jitter, Medium, Opportunities, Outage, RateTrace, Rates};
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::{Match, SchedulerParams};
-use perhop_core::{Bitrate, Color, Dscp, Duration, Ecn, FlowId, Instant, ServiceLevel};
+use perhop_core::{Bitrate, Color, Dscp, Duration, Ecn, FlowId, Instant, Probability, ServiceLevel};
 use perhop_live::encapsulation::{self, Encapsulation, Enclosure, LabelEntry};
 use perhop_live::wire::Fields;
 use perhop_live::{
-    Coloring, ControlSpec, HEAD, Head, Hop, LinkSpec, Lost, Member, MeterSpec, Plane, PlaneSpec, Prefix,
+    Coloring, ControlSpec, DispatchSpec, HEAD, Head, Hop, LinkSpec, Lost, Member, MeterSpec, Plane, PlaneSpec, Prefix,
     Remark, Selector, Sink, StreamSpec, WireSpec, wire,
 };
 
@@ -35,6 +38,36 @@ fn link_meters(choices: &mut Choices<'_>) -> Vec<AggregateMeter> {
     vec![AggregateMeter { name: "all".into(), r#match, profile, promote }]
 }
 
+/// Nothing, or all that a medium can do, at times that the script may reach. Traces repeat, so that
+/// everything leaves in the end.
+fn medium(choices: &mut Choices<'_>) -> Medium {
+    if !choices.one_in(3) {
+        return Medium::default();
+    }
+    let millis = Duration::from_millis;
+    let change = |at, rate: &str, delay| Change { at: millis(at), rate: rate.parse().ok(), delay };
+    let rates = vec![(Duration::ZERO, 1_000_000), (millis(3), 0), (millis(5), 64_000)];
+    let trace = match choices.below(3) {
+        0 => None,
+        1 => Opportunities::new(vec![0, 1, 1, 4], true).map(RateTrace::Opportunities),
+        _ => Rates::new(rates, true).map(RateTrace::Rates),
+    };
+    Medium {
+        trace: trace.map(Arc::new),
+        changes: vec![change(2, "100kbps", None), change(4, "1Gbps", Some(Duration::ZERO))],
+        outages: vec![Outage { from: millis(3), to: millis(6) }],
+        loss: Probability::new(0.1).ok(),
+        burst_loss: None,
+        jitter: Some(Jitter {
+            distribution: Distribution::Uniform,
+            max: Some(millis(2)),
+            mean: None,
+            sd: None,
+            reorder: choices.one_in(2),
+        }),
+    }
+}
+
 /// A valid plane.
 #[expect(clippy::too_many_lines, reason = "one field of the plane after the other")]
 pub fn spec(choices: &mut Choices<'_>) -> PlaneSpec {
@@ -48,10 +81,17 @@ pub fn spec(choices: &mut Choices<'_>) -> PlaneSpec {
             delay: choices.of(&delays),
             queue: queue(choices, controlled),
             meters: link_meters(choices),
+            medium: medium(choices),
         })
         .collect();
     let wires: Vec<WireSpec> = (0..choices.below(3))
-        .map(|_| WireSpec { rate: rate(choices.of(&["10Mbps", "1Gbps"])), delay: choices.of(&delays) })
+        .map(|number| WireSpec {
+            rate: choices.of(&[Some("10Mbps"), Some("1Gbps"), None]).map(rate),
+            delay: choices.of(&delays),
+            dispatch: choices
+                .one_in(3)
+                .then(|| DispatchSpec { name: format!("host {number}"), most: Duration::from_millis(1) }),
+        })
         .collect();
     let meters: Vec<MeterSpec> = (0..choices.below(3))
         .map(|number| MeterSpec {
@@ -484,11 +524,12 @@ pub struct Reloads {
     pub refused: u64,
 }
 
-/// A plane whose configuration may change: without wires and window controls.
+/// A plane whose configuration may change: without wires, window controls, and links that change.
 fn changeable(choices: &mut Choices<'_>) -> PlaneSpec {
     let mut spec = spec(choices);
     spec.wires.clear();
     spec.controls.clear();
+    spec.links.iter_mut().for_each(|link| link.medium = Medium::default());
     for stream in &mut spec.streams {
         stream.route.retain(|hop| matches!(hop, Hop::Link(_) | Hop::Meter(_)));
     }
@@ -500,8 +541,10 @@ fn reload(plane: &mut Plane, other: PlaneSpec, reloads: &mut Reloads) {
         plane.link_totals().map(|link| (link.name.to_owned(), link.rate)).collect()
     };
     let before = (rates(plane), plane.inside());
-    let possible =
-        usize::from(other.mtu) == plane.mtu() && other.wires.is_empty() && other.controls.is_empty();
+    let possible = usize::from(other.mtu) == plane.mtu()
+        && other.wires.is_empty()
+        && other.controls.is_empty()
+        && other.links.iter().all(|link| link.medium.is_constant());
     let wanted: Vec<_> = other.links.iter().map(|link| (link.name.clone(), link.rate)).collect();
     let done = plane.reload(other, 1);
     assert_eq!(done.is_ok(), possible, "{done:?}");

@@ -3,9 +3,10 @@
 use super::*;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
+use perhop_core::medium::Medium;
 use perhop_core::{Color, Duration, Ecn, FlowId, Header, Instant};
 use perhop_sim::observer::Origin;
-use perhop_sim::{LinkSpec, Medium, NodeId};
+use perhop_sim::{LinkSpec, NodeId};
 
 fn network() -> Network {
     let link = LinkSpec {

@@ -2,14 +2,12 @@
 
 use perhop_core::Duration;
 use perhop_core::aqm::AqmParams;
+use perhop_core::medium::{Medium, Outage};
 use perhop_core::meter::AggregateMeter;
 use perhop_core::table::bad_name;
-use perhop_sim::Medium;
-use perhop_sim::medium::Outage;
 
 use super::paths::{find_path, missing_control};
 use super::{Checked, refuse};
-use crate::directions::Direction;
 use crate::format::{REVERSE, Scenario};
 
 /// A refusal at a key of a direction, such as `changes[1].at`.
@@ -161,18 +159,4 @@ fn check_loss(medium: &Medium) -> Result<(), Refused> {
 fn check_jitter(medium: &Medium) -> Result<(), Refused> {
     let Some(jitter) = &medium.jitter else { return Ok(()) };
     jitter.check().map_err(|problem| (format!("jitter.{}", problem.key()), problem.text().to_owned()))
-}
-
-/// Returns the first key of a direction that makes its medium other than constant.
-pub(super) fn changing_key(direction: &Direction<'_>) -> Option<&'static str> {
-    let Medium { trace, changes, outages, loss, burst_loss, jitter } = direction.medium();
-    let given = [
-        ("rate-trace", trace.is_some()),
-        ("changes", !changes.is_empty()),
-        ("outages", !outages.is_empty()),
-        ("loss", loss.is_some()),
-        ("burst-loss", burst_loss.is_some()),
-        ("jitter", jitter.is_some()),
-    ];
-    given.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
 }

@@ -1,5 +1,4 @@
-//! Checks of a scenario for real packets: on them links are constant, hosts are the kernel's, and no class of
-//! Python takes part.
+//! Checks of a scenario for real packets: hosts are the kernel's, and no class of Python takes part.
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
@@ -8,7 +7,6 @@ use perhop_sim::application::{ApplicationParams, Carrier};
 use perhop_sim::transport::tcp::{TcpEcn, Variant};
 
 use super::Checked;
-use super::links::changing_key;
 use crate::directions::QueuePlace;
 use crate::error::{Problem, at_flow, at_table, steps};
 use crate::format::{Flow, FlowProfile, Scenario, Setting, TcpEnd, Transport};
@@ -28,7 +26,6 @@ pub(super) fn check_real_packets(scenario: &Scenario) -> Checked {
         flow.between.is_some().then(|| ("between", text.into()))
     })?;
     check_classes(scenario)?;
-    check_constant_media(scenario)?;
     check_flows(scenario, |flow| {
         let text = "on real packets flows that come and go are TCP connections: take a transport such as { tcp = \"linux\" }, or \
                     simulate the scenario";
@@ -40,10 +37,6 @@ pub(super) fn check_real_packets(scenario: &Scenario) -> Checked {
         let text =
             "flows replay packets in the simulator only: leave this group out, or simulate the scenario";
         flow.replay.is_some().then(|| ("replay", text.into()))
-    })?;
-    check_flows(scenario, |flow| {
-        let text = "on real packets hosts have the jitter of this system: leave this key out, or simulate the scenario";
-        flow.dispatch_jitter.is_some().then(|| ("dispatch-jitter", text.into()))
     })?;
     check_kernels_ecn(scenario)?;
     check_flows(scenario, |flow| {
@@ -140,13 +133,6 @@ fn check_classes(scenario: &Scenario) -> Checked {
         let Some(FlowProfile::Own(profile)) = &flow.profile else { return None };
         profile.0.foreign().map(|params| ("profile.marker", simulated_only(&params.class)))
     })
-}
-
-/// Checks that links are constant, and lose and reorder nothing.
-fn check_constant_media(scenario: &Scenario) -> Checked {
-    let changing = scenario.directions().find_map(|direction| Some((direction, changing_key(&direction)?)));
-    let text = "on real packets links are constant, and lose and reorder nothing: leave this key out, or simulate the scenario";
-    changing.map_or(Ok(()), |(direction, key)| Err(direction.at(key, text)))
 }
 
 /// Refuses an application that has datagrams of its own: hosts run applications over TCP, and sources of

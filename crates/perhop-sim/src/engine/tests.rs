@@ -31,7 +31,7 @@ fn two_links_for(transport: TransportSpec, ecn: Ecn) -> Network {
         delay: Duration::from_secs(1),
         queue: Some(red.clone()),
         meters: Vec::new(),
-        medium: crate::medium::Medium::default(),
+        medium: perhop_core::medium::Medium::default(),
     };
     let flow = FlowSpec {
         name: "flow".into(),

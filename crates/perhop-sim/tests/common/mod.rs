@@ -78,7 +78,7 @@ pub fn duplex(
         delay: delay.parse().unwrap(),
         queue,
         meters: Vec::new(),
-        medium: perhop_sim::Medium::default(),
+        medium: perhop_core::medium::Medium::default(),
     };
     [link(name.into(), from, to, Some(queue.into())), link(format!("{name} (reverse)"), to, from, None)]
 }

@@ -169,7 +169,7 @@ mod tests {
             delay: delay.parse().unwrap(),
             queue: None,
             meters: Vec::new(),
-            medium: crate::medium::Medium::default(),
+            medium: perhop_core::medium::Medium::default(),
         };
         let udp = r#"{"udp": "cbr", "rate": "1Mbps", "packet": "1000B"}"#;
         let flow = |(from, to): (u32, u32)| FlowSpec {

@@ -255,7 +255,7 @@ mod tests {
             delay: "20ms".parse().unwrap(),
             queue: queue.map(|queue| serde_json::from_str(queue).unwrap()),
             meters: Vec::new(),
-            medium: crate::medium::Medium::default(),
+            medium: perhop_core::medium::Medium::default(),
         };
         let access = AccessSpec { rate: "80Mbps".parse().unwrap(), delay: "2ms".parse().unwrap() };
         let flow = |transport: &&str| FlowSpec {

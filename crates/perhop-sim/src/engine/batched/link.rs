@@ -26,11 +26,11 @@ use perhop_core::{
 use super::traffic::{MANY, Traffic, keep};
 use crate::engine::retuning::retuning;
 use crate::engine::setup::Step;
-use crate::medium::MediumState;
 use crate::network::LinkSpec;
 use crate::packet::SimPacket;
 use crate::watch::WATCH_INTERVAL;
 use crate::wire::Wire;
+use perhop_core::medium::MediumState;
 
 /// One direction of a link that flows share.
 #[derive(Clone, Debug)]

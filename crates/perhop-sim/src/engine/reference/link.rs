@@ -8,11 +8,11 @@ use perhop_core::{Bitrate, Duration, Instant, Port, Streams};
 
 use super::pending::Pending;
 use crate::engine::retuning::retuning;
-use crate::medium::MediumState;
 use crate::network::LinkSpec;
 use crate::packet::SimPacket;
 use crate::timed::Timed;
 use crate::wire::Wire;
+use perhop_core::medium::MediumState;
 
 /// One direction of a link that flows share.
 #[derive(Clone, Debug)]

@@ -7,9 +7,9 @@ use super::link::{Link, Queue};
 use super::tap::Seen;
 use crate::control::Post;
 use crate::engine::setup::Step;
-use crate::medium::LinkEvent;
 use crate::observer::PacketEvent;
 use crate::packet::SimPacket;
+use perhop_core::medium::LinkEvent;
 
 impl Reference {
     /// Handles all that happens at a link now: it changes, is served, then takes packets.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use perhop_core::scheduler::Discipline;
-use perhop_core::{Duration, Instant, Packet, Served, TypedPort};
+use crate::measure::{PortStatistics, Usage};
+use crate::scheduler::Discipline;
+use crate::{Duration, Instant, Packet, Served, TypedPort};
 
 /// The bytes of a delivery opportunity.
 const OPPORTUNITY: u64 = 1500;
@@ -133,9 +134,10 @@ impl RateTrace {
         rows.iter().filter(move |(from, _)| *from < end).map(|&(_, rate)| rate)
     }
 
-    /// Returns whether the trace sends its bytes at single times, as opportunities do.
-    pub(crate) fn is_at_once(&self) -> bool {
-        matches!(self, Self::Opportunities(_))
+    /// Returns what a link that follows the trace could send and did.
+    pub fn usage(&self, statistics: &PortStatistics) -> Usage {
+        let at_once = matches!(self, Self::Opportunities(_));
+        statistics.usage_by(at_once, |from, to| self.capacity(from, to))
     }
 
     /// Returns what can be sent between two times, in 10⁻⁹ bit: opportunities after the first and up to the
@@ -314,7 +316,7 @@ impl Timetable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perhop_core::{Bitrate, Rng, Serializer};
+    use crate::{Bitrate, Rng, Serializer};
 
     fn at(micros: u64) -> Instant {
         Instant::from_nanos(micros * 1000)

@@ -1,18 +1,22 @@
 //! Links that change, lose and reorder packets: scheduled rates and delays, outages, random and bursty loss,
 //! jitter.
 
+mod dispatch;
+mod rate_trace;
 mod state;
 
 use std::sync::Arc;
 
-use perhop_core::measure::{RateChange, RateHistory};
-use perhop_core::units::{UnitError, defaults, require};
-use perhop_core::{Bitrate, Bytes, Duration, Instant, Probability};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::rate_trace::RateTrace;
-pub(crate) use state::{LinkEvent, MediumState};
+use crate::measure::{RateChange, RateHistory};
+use crate::units::{UnitError, defaults, require};
+use crate::{Bitrate, Bytes, Duration, Instant, Probability};
+
+pub use self::dispatch::Dispatch;
+pub use self::rate_trace::{Opportunities, RateTrace, Rates};
+pub use self::state::{LinkEvent, MediumState};
 
 /// How one direction of a link changes in a run, and which packets it loses and delays; neither by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +37,7 @@ pub struct Medium {
 
 impl Medium {
     /// Adds the changes of the link's rate and its outages to a history.
-    pub(crate) fn note_rates(&self, rates: &mut RateHistory) {
+    pub fn note_rates(&self, rates: &mut RateHistory) {
         let at = |time| Instant::ZERO + time;
         for change in &self.changes {
             if let Some(rate) = change.rate {
@@ -70,14 +74,19 @@ impl Medium {
     }
 
     /// Returns whether rate and delay are always the same, but for jitter.
-    pub(crate) fn is_steady(&self) -> bool {
+    pub fn is_steady(&self) -> bool {
         self.trace.is_none() && self.changes.is_empty() && self.outages.is_empty()
+    }
+
+    /// Returns the least delay of a link of this delay, whatever it changes to.
+    pub fn least_delay(&self, delay: Duration) -> Duration {
+        self.changes.iter().filter_map(|change| change.delay).fold(delay, Duration::min)
     }
 
     /// Returns the least time in which a packet of at least this size passes a link of this rate and this
     /// delay, whatever these change to.
-    pub(crate) fn least_passage(&self, (rate, delay): (Bitrate, Duration), smallest: Bytes) -> Duration {
-        let delay = self.changes.iter().filter_map(|change| change.delay).fold(delay, Duration::min);
+    pub fn least_passage(&self, (rate, delay): (Bitrate, Duration), smallest: Bytes) -> Duration {
+        let delay = self.least_delay(delay);
         if self.trace.is_some() {
             return delay; // An opportunity takes no time.
         }
@@ -86,12 +95,12 @@ impl Medium {
     }
 
     /// Returns whether two packets arrive no closer to one another than the link takes to send the later one.
-    pub(crate) fn keeps_intervals(&self) -> bool {
+    pub fn keeps_intervals(&self) -> bool {
         self.is_steady() && self.jitter.is_none()
     }
 
     /// Returns whether a packet can arrive before one that was sent earlier.
-    pub(crate) fn reorders(&self) -> bool {
+    pub fn reorders(&self) -> bool {
         match self.jitter {
             Some(jitter) => jitter.reorder,
             None => self.changes.iter().any(|change| change.delay.is_some()),
@@ -251,9 +260,8 @@ mod tests {
         let least = |medium: &Medium| medium.least_passage(own, Bytes::new(1000));
         assert_eq!(least(&Medium::default()), Duration::from_millis(6));
         assert_eq!(least(&medium), Duration::from_nanos(2_500_000));
-        medium.trace = Some(Arc::new(RateTrace::Rates(
-            crate::rate_trace::Rates::new(vec![(Duration::ZERO, 1_000)], false).unwrap(),
-        )));
+        medium.trace =
+            Some(Arc::new(RateTrace::Rates(Rates::new(vec![(Duration::ZERO, 1_000)], false).unwrap())));
         assert_eq!(least(&medium), Duration::from_millis(2));
     }
 }

@@ -1,17 +1,16 @@
-//! The state of a medium during a run. Both engines make its changes and pass packets in the same order.
+//! The state of a medium during a run. All drivers make its changes and pass packets in the same order.
 
 use std::collections::VecDeque;
 
-use perhop_core::measure::TransitCounts;
-use perhop_core::scheduler::Discipline;
-use perhop_core::{Bitrate, Duration, Instant, Packet, Probability, Rng, Served, Streams, TypedPort};
-
+use super::rate_trace::Timetable;
 use super::{Distribution, GilbertElliott, Jitter, Medium};
-use crate::rate_trace::Timetable;
+use crate::measure::TransitCounts;
+use crate::scheduler::Discipline;
+use crate::{Bitrate, Duration, Instant, Packet, Probability, Rng, Served, Streams, TypedPort};
 
 /// A change of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkEvent {
+pub enum LinkEvent {
     /// The link has another rate.
     Rate(Bitrate),
     /// The link has another delay.
@@ -24,7 +23,7 @@ pub(crate) enum LinkEvent {
 
 /// The state of a [`Medium`] during a run.
 #[derive(Clone, Debug)]
-pub(crate) struct MediumState {
+pub struct MediumState {
     /// Changes of the link that are still to come, in the order of time.
     events: VecDeque<(Instant, LinkEvent)>,
     /// There is an outage.
@@ -42,7 +41,7 @@ pub(crate) struct MediumState {
 
 impl MediumState {
     /// The state at time zero; `None` for a medium that never changes and loses nothing.
-    pub(crate) fn new(medium: &Medium, streams: Streams<'_>) -> Option<Box<Self>> {
+    pub fn new(medium: &Medium, streams: Streams<'_>) -> Option<Box<Self>> {
         if medium.is_constant() {
             return None;
         }
@@ -70,24 +69,19 @@ impl MediumState {
     }
 
     /// The time of the link's next change.
-    pub(crate) fn next(&self) -> Option<Instant> {
+    pub fn next(&self) -> Option<Instant> {
         self.events.front().map(|&(at, _)| at)
     }
 
     /// Removes and returns the next change, if it comes by `now`.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<LinkEvent> {
+    pub fn pop_due(&mut self, now: Instant) -> Option<LinkEvent> {
         let &(_, event) = self.events.front().filter(|&&(at, _)| at <= now)?;
         self.events.pop_front();
         Some(event)
     }
 
     /// Makes a change of the link. Returns whether an outage has ended: then the port must be served.
-    pub(crate) fn apply<D>(
-        &mut self,
-        event: LinkEvent,
-        port: &mut TypedPort<'_, D>,
-        delay: &mut Duration,
-    ) -> bool {
+    pub fn apply<D>(&mut self, event: LinkEvent, port: &mut TypedPort<'_, D>, delay: &mut Duration) -> bool {
         match event {
             LinkEvent::Rate(rate) => port.set_rate(rate),
             LinkEvent::Delay(changed) => *delay = changed,
@@ -98,14 +92,14 @@ impl MediumState {
     }
 
     /// Notes that the queue was empty up to `now`.
-    pub(crate) fn idle(&mut self, now: Instant) {
+    pub fn idle(&mut self, now: Instant) {
         if let Some(timetable) = &mut self.timetable {
             timetable.idle(now);
         }
     }
 
     /// Serves a port, unless there is an outage: its end serves the port.
-    pub(crate) fn serve<P: Packet, D: Discipline<P>>(
+    pub fn serve<P: Packet, D: Discipline<P>>(
         &mut self,
         port: &mut TypedPort<'_, D>,
         now: Instant,
@@ -119,7 +113,7 @@ impl MediumState {
 
     /// Returns when the next packet reaches the far end, which without jitter would be at `at`; `None` if it
     /// is lost. Packets come in the order in which they are sent, the next one at `now`.
-    pub(crate) fn pass(&mut self, now: Instant, at: Instant) -> Option<Instant> {
+    pub fn pass(&mut self, now: Instant, at: Instant) -> Option<Instant> {
         let is_lost = self.loss.loses();
         // A lost packet draws, too: the delays of the others do not depend on losses.
         let drawn = self.jitter.as_mut().map(|(jitter, rng)| (jitter.reorder, jitter.draw(rng)));
@@ -140,7 +134,7 @@ impl MediumState {
     }
 
     /// Returns how many packets were lost and reordered; those in transit count by what will become of them.
-    pub(crate) fn counts(&self) -> TransitCounts {
+    pub fn counts(&self) -> TransitCounts {
         TransitCounts {
             lost: self.is_lossy.then_some(self.lost),
             reordered: self.order.as_ref().map(|order| order.reordered),
