@@ -4,8 +4,10 @@
 use perhop_core::{Duration, Instant};
 use perhop_sim::transport::metadata::{Envelope, Feedback, Report};
 
-/// Bytes that a data packet has at least: its number, when it was sent, the sender's round-trip time.
-pub(crate) const DATA: usize = 4 + 8 + 8;
+/// Bytes that a data packet has at least: its number, and when it was sent.
+pub(crate) const LEAST: usize = 4 + 8;
+/// Bytes of a data packet that also carries the sender's round-trip time.
+pub(crate) const DATA: usize = LEAST + 8;
 /// Bytes of an acknowledgement of a packet.
 pub(crate) const ECHO: usize = 4;
 /// Bytes of a report: echo, held, received, loss, events.
@@ -38,7 +40,7 @@ fn write(room: &mut [u8], parts: &[&[u8]]) {
     }
 }
 
-/// Writes the head of a data packet.
+/// Writes the head of a data packet. Of UDP, which has no round-trip time, the first [`LEAST`] bytes suffice.
 pub(crate) fn write_data(room: &mut [u8], number: u32, envelope: Envelope) {
     let rtt = envelope.rtt.map_or(NO_RTT, Duration::as_nanos);
     let parts = [&number.to_be_bytes()[..], &envelope.sent.as_nanos().to_be_bytes(), &rtt.to_be_bytes()];
@@ -48,7 +50,8 @@ pub(crate) fn write_data(room: &mut [u8], number: u32, envelope: Envelope) {
 /// Reads it; `None` if the packet is too short.
 pub(crate) fn read_data(bytes: &[u8]) -> Option<(u32, Envelope)> {
     let mut reader = Reader(bytes);
-    let (number, sent, rtt) = (reader.u32()?, reader.u64()?, reader.u64()?);
+    let (number, sent) = (reader.u32()?, reader.u64()?);
+    let rtt = reader.u64().unwrap_or(NO_RTT);
     let rtt = (rtt != NO_RTT).then(|| Duration::from_nanos(rtt));
     Some((number, Envelope { sent: Instant::from_nanos(sent), rtt }))
 }
@@ -106,7 +109,9 @@ mod tests {
             let envelope = Envelope { sent: Instant::from_nanos(sent), rtt: rtt.map(Duration::from_nanos) };
             write_data(&mut room, number, envelope);
             prop_assert_eq!(read_data(&room[..DATA]), Some((number, envelope)));
-            prop_assert_eq!(read_data(&room[..DATA - 1]), None);
+            let without = Some((number, Envelope { rtt: None, ..envelope }));
+            prop_assert_eq!(read_data(&room[..LEAST]), without);
+            prop_assert_eq!(read_data(&room[..LEAST - 1]), None);
             write_feedback(&mut room, &Feedback::Echo(number));
             prop_assert_eq!(read_echo(&room[..ECHO]), Some(Feedback::Echo(number)));
             let report = Report {

@@ -157,8 +157,11 @@ impl Measured<'_> {
         // The kernel counts the end of a connection as a byte.
         let acked = sent.acked.get(number).copied().unwrap_or(0).min(flow.volume.unwrap_or(u64::MAX));
         let own = (sent.statistics.get(number).cloned().unwrap_or_default(), acked);
-        let (sender, acked) = self.at(Side::Sending).users.senders.get(&number).cloned().unwrap_or(own);
+        let [servers, clients] = [Side::Sending, Side::Receiving].map(|side| &self.at(side).users);
+        let attended = if flow.is_users { clients } else { servers };
+        let (sender, acked) = attended.senders.get(&number).cloned().unwrap_or(own);
         let transit = received.transits.get(number).and_then(Option::as_ref);
+        let transit = transit.or_else(|| clients.transits.get(&number));
         FlowOutcome {
             acked_bps: rate(flow.on_wire(acked).0, self.time(spec, flow)),
             mean_transit_s: transit.and_then(TransitMeter::mean),

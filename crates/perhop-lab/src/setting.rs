@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use perhop_core::{Bitrate, Bytes, Duration, Instant, Rng};
+use perhop_core::{Bitrate, Bytes, Dscp, Duration, Ecn, Instant, Rng};
 use perhop_live::MeterSpec;
 use perhop_scenario::Scenario;
 use perhop_scenario::format::{IpVersion, TcpEnd};
 use perhop_sim::application::Carrier;
 use perhop_sim::transport::tcp::{NewRenoTimer, Pacing, PartialWindowDeflation, TcpEcn, TcpParams, Variant};
-use perhop_sim::transport::{Receiver, Sender};
-use perhop_sim::{FlowRecord, FlowSpec, Marking, Network, TransportSpec};
+use perhop_sim::transport::{Receiver, Sender, Source};
+use perhop_sim::workload::Packets;
+use perhop_sim::{Connection, FlowRecord, FlowSpec, Marking, Network, TransportSpec};
 
 use crate::error::LabError;
 use crate::letter;
@@ -61,6 +62,8 @@ pub(crate) struct HostFlow {
     pub(crate) from: Side,
     /// The requests of a user whose connection this is: its data are responses.
     pub(crate) requests: Option<Requests>,
+    /// Whether it has the datagrams of a user, one by one.
+    pub(crate) is_users: bool,
     /// Whether the flow belongs to a population: it closes its connection when all is sent.
     pub(crate) is_passing: bool,
     pub(crate) name: String,
@@ -89,15 +92,15 @@ pub(crate) struct Requests {
 }
 
 /// A user of an application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostUser {
     /// The number of the user's group among the network's groups.
     pub(crate) application: usize,
     /// The user's number in the group.
     pub(crate) member: usize,
-    /// The numbers of the first connection's flow, and how many there are; they follow one another.
-    pub(crate) first: usize,
-    pub(crate) connections: usize,
+    /// For each connection the number of the flow of its responses, and that of its requests; over TCP both
+    /// are one.
+    pub(crate) connections: Vec<[usize; 2]>,
 }
 
 /// Returns the bytes on the wire and the packets of so much data.
@@ -120,6 +123,8 @@ pub(crate) enum Kind {
     Datagrams {
         sender: Box<Sender>,
         receiver: Receiver,
+        /// The codepoint of packets that have none of their own, and the ECN field of all.
+        codepoints: (Dscp, Ecn),
         /// Bytes of data in a feedback packet.
         feedback: u16,
         /// The length of the receiver's play-out buffer.
@@ -176,20 +181,38 @@ impl HostFlow {
 
     /// Returns whether the sending host sends it by itself, without a user.
     pub(crate) fn is_unattended(&self) -> bool {
-        self.requests.is_none()
+        self.requests.is_none() && !self.is_users
+    }
+
+    /// Returns the bytes of data in a datagram of this size on the wire: it has room for what it carries.
+    pub(crate) fn data_of(&self, size: u16) -> u16 {
+        size.saturating_sub(self.headers()).max(letter::LEAST as u16)
     }
 
     /// Returns the flow with this number within the population that this flow represents.
-    fn member(&self, member: usize, record: &FlowRecord) -> Self {
+    fn member(&self, member: usize, record: &FlowRecord, spec: &FlowSpec, seed: u64) -> Self {
         let number = self.number + member;
+        let name = format!("{}#{member}", self.name);
+        let (mut kind, mut volume) = (self.kind.clone(), record.size.get());
+        if let Kind::Datagrams { sender, rng, .. } = &mut kind {
+            let packets = Packets::of(record.size, self.packet, spec.transport.headers());
+            let last = packets.last.get() as u16;
+            let (own, _) = spec.transport.datagram_ends(Some(packets.all)).expect("it is not TCP");
+            **sender = own;
+            sender.set_last(last);
+            *rng = Rng::stream(seed, &format!("flows/{name}/transport"));
+            let full = spec.transport.packets_of(packets.all) - 1;
+            volume = full * u64::from(self.payload) + u64::from(self.data_of(last));
+        }
         Self {
             number,
             is_passing: true,
-            name: format!("{}#{member}", self.name),
+            name,
             port: FIRST_PORT + number as u16,
             start: record.started,
             stop: None,
-            volume: Some(record.size.get()),
+            volume: Some(volume),
+            kind,
             ..self.clone()
         }
     }
@@ -217,7 +240,7 @@ pub(crate) struct Setting {
     pub(crate) flows: Vec<HostFlow>,
     /// The populations, in the order of the flows that stand for them.
     pub(crate) populations: Vec<Population>,
-    /// The users of applications over TCP, in the order of their flows.
+    /// The users of applications that say what is sent, in the order of their flows.
     pub(crate) users: Vec<HostUser>,
     /// How many groups of flows there are.
     pub(crate) groups: usize,
@@ -244,7 +267,7 @@ impl Setting {
         let has_timestamps =
             sysctl.iter().all(|(name, value)| name != "net.ipv4.tcp_timestamps" || value != "0");
         let network_header = if ip == IpVersion::V6 { 40 } else { 20 };
-        let (mut flows, mut populations, mut users) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut flows, mut populations) = (Vec::<HostFlow>::new(), Vec::new());
         let connections = connections(network);
         for ((number, spec), group) in network.flows.iter().enumerate().zip(groups(scenario)) {
             let unfit = |key: &str, text: String| LabError::Unfit(format!("flows[{group}].{key}: {text}"));
@@ -263,11 +286,12 @@ impl Setting {
                 Some(Half::Reversed) => {
                     HostFlow { from: Side::Receiving, ..conversion.host_flow(number, flows.len(), group)? }
                 }
-                Some(Half::Responses { flow, request, user }) => {
+                Some(Half::Datagrams(from)) => {
                     let host = conversion.host_flow(number, flows.len(), group)?;
-                    if let Some(user) = user {
-                        users.push(HostUser { first: flows.len(), ..*user });
-                    }
+                    HostFlow { from: *from, is_users: true, ..host }
+                }
+                Some(Half::Responses { flow, request }) => {
+                    let host = conversion.host_flow(number, flows.len(), group)?;
                     let payload = u64::from(host.payload).min(request.get()) as u16;
                     HostFlow { requests: Some(Requests { flow: *flow, payload }), ..host }
                 }
@@ -280,15 +304,16 @@ impl Setting {
             let records = beginning(records, MOST_FLOWS - flows.len() - others, seed);
             let records = records.map_err(|text| unfit("arrivals", text))?;
             populations.push(Population { flow: number, first: flows.len(), records: records.clone() });
-            flows.extend(records.iter().enumerate().map(|(member, record)| flow.member(member, record)));
+            let members = records.iter().enumerate();
+            flows.extend(members.map(|(member, record)| flow.member(member, record, spec, seed)));
         }
         let smallest = SMALLEST_MTU[usize::from(ip == IpVersion::V6)];
         let mtu = flows.iter().map(|flow| flow.packet).fold(smallest, u16::max);
         Ok(Self {
             notes: notes(scenario, &flows),
+            users: users(network, &flows),
             flows,
             populations,
-            users,
             groups: scenario.flows.len(),
             ip,
             mtu,
@@ -351,38 +376,62 @@ fn beginning(
 
 /// A direction of a user's connection.
 enum Half {
-    /// Whose other direction is this flow, with requests of so many bytes; with the user whose first
-    /// connection it is.
+    /// Whose other direction is this flow, with requests of so many bytes.
     Responses {
         flow: usize,
         request: Bytes,
-        user: Option<HostUser>,
     },
     Requests,
     /// A source of its own at the receiving host.
     Reversed,
+    /// Datagrams of the user, from this host.
+    Datagrams(Side),
 }
 
 /// Returns the flows of users' connections, by their number in the network.
 fn connections(network: &Network) -> BTreeMap<usize, Half> {
     let mut halves = BTreeMap::new();
-    for (application, spec) in network.applications.iter().enumerate() {
-        let Carrier::Tcp { request } = spec.params.carrier() else {
-            let all = spec.users.iter().flatten();
-            halves.extend(all.map(|connection| (connection.request, Half::Reversed)));
-            continue;
-        };
-        for (member, connections) in spec.users.iter().enumerate() {
-            for (number, connection) in connections.iter().enumerate() {
-                let user = HostUser { application, member, first: 0, connections: connections.len() };
-                let user = (number == 0).then_some(user);
-                let flow = connection.request;
-                halves.insert(connection.response, Half::Responses { flow, request, user });
-                halves.insert(connection.request, Half::Requests);
+    for spec in &network.applications {
+        let carrier = spec.params.carrier();
+        for &Connection { request: flow, response } in spec.users.iter().flatten() {
+            match carrier {
+                Carrier::Tcp { request } => {
+                    halves.insert(response, Half::Responses { flow, request });
+                    halves.insert(flow, Half::Requests);
+                }
+                Carrier::Datagrams { .. } => {
+                    halves.insert(response, Half::Datagrams(Side::Sending));
+                    halves.insert(flow, Half::Datagrams(Side::Receiving));
+                }
+                Carrier::Sources(_) => {
+                    halves.insert(flow, Half::Reversed);
+                }
             }
         }
     }
     halves
+}
+
+/// Returns the users that say what is sent over these flows.
+fn users(network: &Network, flows: &[HostFlow]) -> Vec<HostUser> {
+    let numbers: BTreeMap<usize, usize> = flows.iter().map(|flow| (flow.flow, flow.number)).collect();
+    let mut users = Vec::new();
+    for (application, spec) in network.applications.iter().enumerate() {
+        let carrier = spec.params.carrier();
+        if matches!(carrier, Carrier::Sources(_)) {
+            continue;
+        }
+        let numbers = |connection: &Connection| {
+            let response = numbers[&connection.response];
+            [response, numbers.get(&connection.request).copied().unwrap_or(response)]
+        };
+        users.extend(spec.users.iter().enumerate().map(|(member, connections)| HostUser {
+            application,
+            member,
+            connections: connections.iter().map(numbers).collect(),
+        }));
+    }
+    users
 }
 
 /// Converts a flow of a scenario into a flow of two hosts.
@@ -412,6 +461,7 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
             flow,
             from: Side::Sending,
             requests: None,
+            is_users: false,
             is_passing: false,
             name: spec.name.clone(),
             group,
@@ -498,11 +548,16 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
         let headers = self.network_header + 8;
         let inside = |size: u16| usize::from(size.saturating_sub(headers));
         let (packet, feedback) = transport.packet_sizes();
-        if inside(packet) < letter::DATA {
-            let size = usize::from(headers) + letter::DATA;
-            let text =
-                format!("packets carry a sequence number and timestamps, so they need at least {size}B");
-            return Err((self.unfit)("transport.packet", text));
+        let (key, smallest) =
+            transport.trace().map_or(("transport.packet", packet), |trace| ("replay", trace.smallest()));
+        let least = if matches!(transport, TransportSpec::Udp(_)) { letter::LEAST } else { letter::DATA };
+        if inside(smallest) < least {
+            let size = usize::from(headers) + least;
+            let text = format!(
+                "packets carry a sequence number and when they were sent, so they need at least {size}B, and there are such of \
+                 {smallest}B"
+            );
+            return Err((self.unfit)(key, text));
         }
         let (sender, receiver) = transport.datagram_ends(self.spec.volume).expect("it is not TCP");
         let needed = match receiver {
@@ -512,8 +567,9 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
         };
         let feedback = inside(feedback).max(needed) as u16;
         let (sender, rng) = (Box::new(sender), self.stream("transport"));
-        let play_out = self.spec.play_out;
-        Ok((packet - headers, Kind::Datagrams { sender, receiver, feedback, play_out, rng }))
+        let FlowSpec { play_out, dscp, ecn, .. } = *self.spec;
+        let codepoints = (dscp, ecn);
+        Ok((packet - headers, Kind::Datagrams { sender, receiver, codepoints, feedback, play_out, rng }))
     }
 }
 

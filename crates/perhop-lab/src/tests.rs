@@ -269,8 +269,10 @@ fn a_connection_of_a_user_is_one_flow_of_hosts_and_a_call_is_two() {
     // 350 bytes of a request fit into one packet.
     assert_eq!(setting.flows[6].requests, Some(Requests { flow: 12, payload: 350 }));
     assert!(setting.flows[10].is_unattended());
-    let users = [(0, 4), (1, 7)];
-    let users = users.map(|(member, first)| HostUser { application: 1, member, first, connections: 3 });
+    let users = [(0, 4), (1, 7)].map(|(member, first)| {
+        let connections = (first..first + 3).map(|number| [number; 2]).collect();
+        HostUser { application: 1, member, connections }
+    });
     assert_eq!(setting.users, users);
     // The client opens the connection, and its port names both streams; what it sends has the group's
     // codepoint.
@@ -362,9 +364,9 @@ fn what_no_kernel_can_do_is_refused() {
         (
             (
                 "transport = { tcp = \"newreno\", packet = \"576B\" }",
-                "transport = { udp = \"cbr\", rate = \"1Mbps\", packet = \"40B\" }",
+                "transport = { udp = \"cbr\", rate = \"1Mbps\", packet = \"39B\" }",
             ),
-            "flows[0].transport.packet: packets carry a sequence number and timestamps, so they need at least 48B",
+            "flows[0].transport.packet: packets carry a sequence number and when they were sent, so they need at least 40B",
         ),
         (
             (

@@ -161,7 +161,11 @@ impl Builder<'_> {
             flow: StreamFlow::One(id, Direction::Forward),
             device: sender,
             selector: data,
-            coloring: if is_marked { Coloring::Trust } else { Coloring::Fixed(spec.color, spec.dscp) },
+            coloring: match spec.transport.trace() {
+                _ if is_marked => Coloring::Trust,
+                Some(trace) if trace.has_codepoints() => Coloring::TrustOr(spec.color),
+                _ => Coloring::Fixed(spec.color, spec.dscp),
+            },
             remark: Remark::default(),
             service: spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of),
             label,
@@ -250,5 +254,5 @@ fn selectors(flow: &HostFlow) -> (Selector, Selector) {
     let from = Selector { source_ports: ports.clone(), ..any.clone() };
     let to = Selector { destination_ports: ports, ..any };
     // The port is that of the host that opens the connection.
-    if flow.is_unattended() { (from, to) } else { (to, from) }
+    if flow.requests.is_none() { (from, to) } else { (to, from) }
 }

@@ -174,6 +174,8 @@ pub enum Coloring {
     /// The color of their codepoint: AFn1 green, AFn2 yellow, AFn3 red (RFC 2597); any other is yellow, which
     /// is OUT, as best effort is. The codepoint stays.
     Trust,
+    /// As with `Trust`, but with this color where the codepoint has none.
+    TrustOr(Color),
     /// This color, and this codepoint written into them.
     Fixed(Color, Dscp),
 }

@@ -334,6 +334,5 @@ fn each_problem_is_named_where_it_stands() {
     }
     let apart = with("graph.links = [[\"a\", \"b\"], [\"c\", \"d\"]]");
     assert!(read(&apart).unwrap_err().contains("flows[0].between: `c` cannot be reached from `a`"));
-    let real = Scenario::from_toml_for(&ring, "s.toml", Driver::RealPackets, &Here).unwrap_err().to_string();
-    assert!(real.starts_with("s.toml:2: topology: on real packets networks are small"), "{real}");
+    Scenario::from_toml_for(&ring, "s.toml", Driver::RealPackets, &Here).unwrap();
 }

@@ -73,7 +73,7 @@ pub(crate) struct Gauges {
     pub(crate) received: AtomicU64,
     /// Smoothed round-trip time in microseconds; 0 before the first.
     pub(crate) rtt_us: AtomicU32,
-    /// Of a user's connection, what has arrived of responses, and of requests.
+    /// What has arrived of datagrams, or of a user's connection: of responses, and of requests.
     pub(crate) exchanged: [OnWire; 2],
 }
 
@@ -85,10 +85,16 @@ pub(crate) struct OnWire {
 }
 
 impl Gauges {
+    /// Counts a datagram that has arrived, with its headers.
+    pub(crate) fn count_datagram(&self, bytes: u64) {
+        self.exchanged[0].bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.exchanged[0].packets.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Returns the bytes on the wire and the packets that have arrived of a flow's data, and of a
     /// connection's requests.
     pub(crate) fn arrived(&self, flow: &HostFlow) -> [(u64, u64); 2] {
-        if flow.is_unattended() {
+        if flow.is_tcp() && flow.is_unattended() {
             return [flow.on_wire(self.received.load(Ordering::Relaxed)), (0, 0)];
         }
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -160,6 +166,7 @@ pub(crate) fn run(
         return Ok(Done::default());
     }
     let Begin { progress, go, .. } = begin;
+    users.open(setting, side).map_err(LabError::doing("opening the users' sockets"))?;
     let open = receiving::open(setting, side).map_err(LabError::doing("opening the receivers' sockets"))?;
     let has_servers = side == Side::Sending && !setting.users.is_empty();
     let servers = has_servers.then(|| listen(setting, side)).transpose();

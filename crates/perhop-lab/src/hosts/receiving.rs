@@ -80,9 +80,9 @@ pub(super) fn open(setting: &Setting, side: Side) -> io::Result<Open> {
     let listener = (side == Side::Receiving).then(|| listen(setting, side)).transpose()?;
     let window = (Instant::ZERO + setting.warmup, Instant::ZERO + setting.duration);
     let end = |flow: &HostFlow| match &flow.kind {
-        Kind::Datagrams { receiver, feedback, play_out, .. } if flow.from != side => {
+        Kind::Datagrams { receiver, feedback, play_out, .. } if flow.from != side && flow.is_unattended() => {
             Ok(Endpoint::Datagrams {
-                socket: datagram_socket(setting, side, flow.port)?,
+                socket: datagram_socket(setting, side, flow)?,
                 receiver: receiver.clone(),
                 feedback: *feedback,
                 transit: Box::new(TransitMeter::new(window).with_play_out(*play_out)),
@@ -210,6 +210,8 @@ impl Receivers {
             if let Some(feedback) = receiver.on_datagram(sequence, envelope, now) {
                 reply(socket, room, &feedback, *size);
             }
+            let flow = &host.common.setting.flows[number];
+            host.common.shared.flows[number].count_datagram(length as u64 + u64::from(flow.headers()));
             self.count(host, number, length, now);
         }
         self.schedule(host, number);

@@ -3,8 +3,10 @@
 use std::io;
 
 use nix::sys::epoll::EpollFlags;
-use perhop_core::{Duration, Instant};
+use nix::sys::socket::{setsockopt, sockopt};
+use perhop_core::{Dscp, Duration, Ecn, Instant};
 use perhop_live::Clock;
+use perhop_scenario::format::IpVersion;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::waiter::{GLANCE, Waiter};
@@ -208,10 +210,22 @@ impl<T: Ord + Copy> Host<'_, T> {
 }
 
 /// Opens the socket of a flow of datagrams at a host, connected to that of the other host.
-pub(super) fn datagram_socket(setting: &Setting, side: Side, port: u16) -> io::Result<Socket> {
-    let [here, there] = [side, side.other()].map(|side| address(side, setting.ip, port));
+pub(super) fn datagram_socket(setting: &Setting, side: Side, flow: &HostFlow) -> io::Result<Socket> {
+    let [here, there] = [side, side.other()].map(|side| address(side, setting.ip, flow.port));
     let socket = Socket::new(Domain::for_address(here), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
     socket.bind(&here.into())?;
     socket.connect(&there.into())?;
+    if let Kind::Datagrams { codepoints: (dscp, ecn), .. } = flow.kind {
+        set_codepoints(&socket, setting.ip, dscp, ecn)?;
+    }
     Ok(socket)
+}
+
+/// Sets the codepoint and the ECN field of the datagrams that a socket sends from now on.
+pub(super) fn set_codepoints(socket: &Socket, ip: IpVersion, dscp: Dscp, ecn: Ecn) -> io::Result<()> {
+    let octet = i32::from(dscp.get() << 2 | ecn as u8);
+    Ok(match ip {
+        IpVersion::V4 => setsockopt(socket, sockopt::Ipv4Tos, &octet),
+        IpVersion::V6 => setsockopt(socket, sockopt::Ipv6TClass, &octet),
+    }?)
 }

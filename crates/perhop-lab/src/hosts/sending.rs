@@ -13,7 +13,7 @@ use perhop_sim::transport::{Sender, SenderStatistics, Source, Transmit};
 use socket2::Socket;
 
 use super::counts::ConnectionCounts;
-use super::role::{self, Common, Host, Role, datagram_socket};
+use super::role::{self, Common, Host, Role, datagram_socket, set_codepoints};
 use crate::letter;
 use crate::setting::{HostFlow, Kind};
 use crate::system::tcp_info;
@@ -215,7 +215,7 @@ impl Senders<'_> {
             }
             Kind::Datagrams { sender, rng, .. } => {
                 let Common { setting, side, .. } = host.common;
-                let socket = datagram_socket(setting, side, flow.spec.port)?;
+                let socket = datagram_socket(setting, side, flow.spec)?;
                 host.waiter.add(&socket, EpollFlags::EPOLLIN, number as u64)?;
                 let mut sender = sender.clone();
                 sender.start(now);
@@ -323,13 +323,14 @@ impl Senders<'_> {
         let Self { flows, room, .. } = self;
         let Flow { spec, state: State::Datagrams(datagrams), .. } = &mut flows[number] else { return };
         let Datagrams { socket, sender, rng, .. } = datagrams;
-        while let Some(Transmit { sequence, .. }) = sender.transmit(&mut Context { now, rng }) {
-            let Some(envelope) = sender.envelope(host.now()) else { return };
-            letter::write_data(room, sequence, envelope);
-            // What the kernel does not take is lost, as a packet on the wire may be.
-            let _ = socket.send(&room[..usize::from(spec.payload)]);
-        }
+        send_datagrams(spec, host, socket, (sender, rng), room, now);
+        let is_over = spec.is_passing && sender.finished().is_some();
         self.schedule(host, number);
+        if is_over {
+            self.ask_about(host, number);
+            self.flows[number].state = State::Done;
+            self.open.remove(&number);
+        }
     }
 
     fn schedule(&mut self, host: &mut Host<'_, Task>, number: usize) {
@@ -358,6 +359,29 @@ impl Senders<'_> {
             }
             State::Waiting | State::Connecting(_) | State::Done => {}
         }
+    }
+}
+
+/// Sends whatever a datagram sender wants on the wire at `now`.
+pub(super) fn send_datagrams<T: Ord + Copy>(
+    flow: &HostFlow,
+    host: &Host<'_, T>,
+    socket: &Socket,
+    (sender, rng): (&mut Sender, &mut Rng),
+    room: &mut [u8],
+    now: Instant,
+) {
+    let Kind::Datagrams { codepoints: (dscp, ecn), .. } = flow.kind else { return };
+    while let Some(Transmit { sequence, size, .. }) = sender.transmit(&mut Context { now, rng }) {
+        let Some(envelope) = sender.envelope(host.now()) else { return };
+        letter::write_data(room, sequence, envelope);
+        // Only the packets of a trace may have codepoints of their own.
+        if sender.smallest().is_some() {
+            let dscp = sender.codepoint().unwrap_or(dscp);
+            let _ = set_codepoints(socket, host.common.setting.ip, dscp, ecn);
+        }
+        // What the kernel does not take is lost, as a packet on the wire may be.
+        let _ = socket.send(&room[..usize::from(flow.data_of(size))]);
     }
 }
 

@@ -46,6 +46,9 @@ impl Stream {
         let (color, dscp) = match self.coloring {
             Coloring::Fixed(color, dscp) => (color, dscp),
             Coloring::Trust => (color_of(fields.dscp), fields.dscp),
+            Coloring::TrustOr(color) => {
+                (AfClass::of(fields.dscp).map_or(color, |(_, color)| color), fields.dscp)
+            }
         };
         self.counts.arrive(fields.length);
         let (flow, direction) = match self.flow {

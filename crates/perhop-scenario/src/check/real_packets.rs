@@ -3,12 +3,12 @@
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_sim::TransportSpec;
-use perhop_sim::application::{ApplicationParams, Carrier};
+use perhop_sim::application::ApplicationParams;
 use perhop_sim::transport::tcp::{TcpEcn, Variant};
 
 use super::Checked;
 use crate::directions::QueuePlace;
-use crate::error::{Problem, at_flow, at_table, steps};
+use crate::error::{Problem, at_flow, at_table};
 use crate::format::{Flow, FlowProfile, Scenario, Setting, TcpEnd, Transport};
 use crate::one_flow_per_group::{LinkSelection, OneFlowPerGroup};
 use crate::plugins::simulated_only;
@@ -19,31 +19,14 @@ const TCP_ECN: &str = "net.ipv4.tcp_ecn";
 /// Checks that on real packets each key has an effect, and that a flow can react to the marks of each AQM
 /// with `ecn`.
 pub(super) fn check_real_packets(scenario: &Scenario) -> Checked {
-    check_topology(scenario)?;
-    check_flows(scenario, |flow| {
-        let text =
-            "on real packets a group is between two routers: write `from` and `to`, or simulate the scenario";
-        flow.between.is_some().then(|| ("between", text.into()))
-    })?;
     check_classes(scenario)?;
-    check_flows(scenario, |flow| {
-        let text = "on real packets flows that come and go are TCP connections: take a transport such as { tcp = \"linux\" }, or \
-                    simulate the scenario";
-        let is_other = flow.arrivals.is_some() && !matches!(flow.transport, Transport::Tcp(_));
-        is_other.then(|| ("transport", text.into()))
-    })?;
-    check_flows(scenario, |flow| flow.application.as_ref().and_then(sends_datagrams))?;
-    check_flows(scenario, |flow| {
-        let text =
-            "flows replay packets in the simulator only: leave this group out, or simulate the scenario";
-        flow.replay.is_some().then(|| ("replay", text.into()))
-    })?;
     check_kernels_ecn(scenario)?;
     check_flows(scenario, |flow| {
         let text = "Linux sends ECT(1) only with TCP Prague, which is not part of it: take `live.sender = \"perhop\"`, `ecn = \
                     \"accurate\"`, or the simulator";
         let is_own = scenario.tcp_ends(flow).is_some_and(|ends| ends.0 == TcpEnd::Perhop);
-        (flow.ecn == TcpEcn::L4s && !is_own).then(|| ("ecn", text.into()))
+        let is_tcp = matches!(flow.transport, Transport::Tcp(_));
+        (is_tcp && flow.ecn == TcpEcn::L4s && !is_own).then(|| ("ecn", text.into()))
     })?;
     check_flows(scenario, |flow| ends_without_effect(scenario, flow))?;
     check_marks(scenario)
@@ -89,12 +72,6 @@ fn ends_without_effect(scenario: &Scenario, flow: &Flow) -> Option<(&'static str
     })
 }
 
-/// Checks that links are written out: the laboratory is built link by link.
-fn check_topology(scenario: &Scenario) -> Checked {
-    let text = "on real packets networks are small: write their links as [links.NAME] tables, or simulate the scenario";
-    if scenario.topology.is_some() { Err(Problem::at(steps("topology"), text)) } else { Ok(()) }
-}
-
 /// Checks that no block is a class: no interpreter takes part.
 fn check_classes(scenario: &Scenario) -> Checked {
     for place in scenario.queues() {
@@ -133,19 +110,6 @@ fn check_classes(scenario: &Scenario) -> Checked {
         let Some(FlowProfile::Own(profile)) = &flow.profile else { return None };
         profile.0.foreign().map(|params| ("profile.marker", simulated_only(&params.class)))
     })
-}
-
-/// Refuses an application that has datagrams of its own: hosts run applications over TCP, and sources of
-/// datagrams.
-fn sends_datagrams(application: &ApplicationParams) -> Option<(&'static str, String)> {
-    let text = || {
-        format!(
-            "`{}` runs in the simulator only: take `web`, `video`, `request-response` or `call`, which run on real packets, \
-             too, or flows with `udp = \"on-off\"`",
-            application.name()
-        )
-    };
-    matches!(application.carrier(), Carrier::Datagrams { .. }).then(|| ("application", text()))
 }
 
 /// Checks that all TCP flows use ECN in the same way: a kernel asks for it for all connections of a host or
@@ -209,7 +173,8 @@ impl Scenario {
     /// Returns the kernel's settings for ECN that correspond to the flows' `ecn`, unless the scenario itself
     /// sets them.
     pub fn kernels_ecn(&self) -> Option<(&'static str, &'static str)> {
-        let ecn = self.flows.iter().map(|flow| flow.ecn).find(|ecn| !ecn.is_off())?;
+        let tcp = self.flows.iter().filter(|flow| matches!(flow.transport, Transport::Tcp(_)));
+        let ecn = tcp.map(|flow| flow.ecn).find(|ecn| !ecn.is_off())?;
         let asked = match ecn {
             TcpEcn::Off => return None,
             TcpEcn::Classic => "1",

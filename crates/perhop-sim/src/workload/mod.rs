@@ -119,15 +119,18 @@ pub(crate) struct Arrival {
 
 /// The packets of a finite flow, in bytes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Packets {
-    pub(crate) all: Bytes,
-    pub(crate) first: Bytes,
-    pub(crate) last: Bytes,
+pub struct Packets {
+    /// All together.
+    pub all: Bytes,
+    /// The first one.
+    pub first: Bytes,
+    /// The last one.
+    pub last: Bytes,
 }
 
 impl Packets {
     /// Divides so much payload into packets of at most `full` bytes, each with `headers`.
-    pub(crate) fn of(size: Bytes, full: u16, headers: u16) -> Self {
+    pub fn of(size: Bytes, full: u16, headers: u16) -> Self {
         let (full, headers) = (u64::from(full), u64::from(headers));
         let packets = size.get().div_ceil(full - headers);
         let all = size.get() + packets * headers;

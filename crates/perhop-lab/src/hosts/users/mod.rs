@@ -1,10 +1,12 @@
-//! Users of applications over the kernel's TCP: the clients at the receiving host, the servers at the sending
-//! one.
+//! Users of applications, each the simulator's state machine: the clients at the receiving host, the servers
+//! at the sending one.
 //!
-//! A user is the simulator's state machine, which both hosts tell what happens. The host at which an event
-//! was does what the user then commands: a client asks when it has a response, a server answers when it has a
-//! request.
+//! Over the kernel's TCP both hosts tell a user what happens. The host at which an event was does what the
+//! user then commands: a client asks when it has a response, a server answers when it has a request.
+//! Datagrams of a user go both ways at times that neither end decides alone, so one thread has the sockets of
+//! both hosts: see [`datagrams`].
 
+mod datagrams;
 mod shared;
 
 use std::collections::BTreeMap;
@@ -17,8 +19,10 @@ use perhop_core::{Duration, Instant};
 use perhop_live::Windows;
 use perhop_sim::application::{Action, Direction, UserEvent};
 use perhop_sim::transport::SenderStatistics;
+use perhop_sim::transport::transit::TransitMeter;
 use socket2::Socket;
 
+use self::datagrams::DatagramEnds;
 pub(crate) use self::shared::Users;
 use self::shared::stream_of;
 use super::counts::ConnectionCounts;
@@ -39,6 +43,8 @@ pub(crate) struct UserResults {
     /// For each connection, by its flow's number: what this host's TCP counted, and the bytes that were
     /// acknowledged.
     pub(crate) senders: BTreeMap<usize, (SenderStatistics, u64)>,
+    /// For each flow of datagrams, how long its packets took.
+    pub(crate) transits: BTreeMap<usize, TransitMeter>,
     /// Connections that broke, and why.
     pub(crate) failed: Vec<String>,
     /// The user to which a host attended latest, compared with when it should have.
@@ -69,6 +75,8 @@ struct Attendants<'a> {
     windows: Option<Arc<Windows>>,
     /// By the number of the connection's flow.
     ends: BTreeMap<usize, Endpoint>,
+    /// Both ends of each flow of datagrams, by its number; at the receiving host only.
+    datagrams: BTreeMap<usize, DatagramEnds>,
     counts: BTreeMap<usize, ConnectionCounts>,
     /// For each connection's flow, its user and its number there.
     owners: BTreeMap<usize, (usize, u32)>,
@@ -93,6 +101,7 @@ impl Role for Attendants<'_> {
 
     fn begin(&mut self, host: &mut Host<'_, Task>) -> io::Result<()> {
         if host.common.side == Side::Receiving {
+            self.begin_datagrams(host)?;
             for (user, &begins) in self.users.begins.iter().enumerate() {
                 host.at(begins, Task::Begin(user));
             }
@@ -122,6 +131,9 @@ impl Role for Attendants<'_> {
     }
 
     fn on_socket(&mut self, host: &mut Host<'_, Task>, number: usize, flags: EpollFlags) -> io::Result<()> {
+        if self.datagrams.contains_key(&number) {
+            return self.receive_datagrams(host, number);
+        }
         let Some(end) = self.ends.get_mut(&number) else { return Ok(()) };
         if let Ok(Some(error)) = end.socket.take_error() {
             self.fail(host, number, &error.to_string());
@@ -153,27 +165,33 @@ impl Role for Attendants<'_> {
     }
 
     fn warmed_up(&mut self) {
+        self.note_datagrams();
         self.counts.values_mut().for_each(ConnectionCounts::warmed_up);
     }
 
-    fn results(self, host: &Host<'_, Task>) -> UserResults {
+    fn results(mut self, host: &Host<'_, Task>) -> UserResults {
+        self.note_datagrams();
         let setting = host.common.setting;
         let senders = self.counts.into_iter().map(|(number, counts)| (number, counts.since_warmup()));
-        let name = |user: usize| setting.flows[setting.users[user].first].name.clone();
+        let name = |user: usize| setting.flows[setting.users[user].connections[0][0]].name.clone();
         let late = host.late.map(|(user, late)| (format!("the user of {}", name(user)), late));
-        UserResults { senders: senders.collect(), failed: self.failed, late }
+        let transits = self.datagrams.into_iter().map(|(number, ends)| (number, ends.transit));
+        UserResults { senders: senders.collect(), transits: transits.collect(), failed: self.failed, late }
     }
 }
 
 impl<'a> Attendants<'a> {
     fn new(common: Common<'_>, users: &'a Users, windows: Option<Arc<Windows>>) -> Self {
         let owners = common.setting.users.iter().enumerate().flat_map(|(user, spec)| {
-            (0..spec.connections).map(move |connection| (spec.first + connection, (user, connection as u32)))
+            let connections = spec.connections.iter().enumerate();
+            connections
+                .flat_map(move |(connection, flows)| flows.map(|flow| (flow, (user, connection as u32))))
         });
         Self {
             users,
             windows,
             ends: BTreeMap::new(),
+            datagrams: BTreeMap::new(),
             counts: BTreeMap::new(),
             owners: owners.collect(),
             failed: Vec::new(),
@@ -189,7 +207,7 @@ impl<'a> Attendants<'a> {
                 Action::WakeAt(at) => host.at(at, Task::Wake(user)),
                 Action::Grant { connection, direction, bytes } => {
                     debug_assert_eq!(direction == Direction::Response, side == Side::Sending);
-                    let number = setting.users[user].first + connection as usize;
+                    let number = setting.users[user].connections[connection as usize][stream_of(direction)];
                     if side == Side::Receiving && !self.ends.contains_key(&number) {
                         let (socket, begun) = host.connect(&setting.flows[number])?;
                         begun?;
@@ -200,7 +218,10 @@ impl<'a> Attendants<'a> {
                     }
                     self.write(host, number)?;
                 }
-                Action::Send { .. } => {}
+                Action::Send { connection, direction, size } => {
+                    let number = setting.users[user].connections[connection as usize][stream_of(direction)];
+                    self.send_datagram(host, number, size);
+                }
             }
         }
         Ok(())

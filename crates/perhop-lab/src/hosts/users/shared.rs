@@ -1,14 +1,15 @@
 //! The users of a run, which both hosts share: the simulator's state machines, and what has arrived over each
 //! of their connections.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use perhop_core::Instant;
 use perhop_sim::application::{Action, AnyUser, Commands, Direction, Recorded, User, UserEvent};
 use perhop_sim::{ApplicationOutcome, Network};
+use socket2::Socket;
 
-use crate::setting::{HostUser, Setting, on_wire};
+use crate::setting::{HostUser, Setting, Side, on_wire};
 
 /// All users of a run, which both hosts share.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(crate) struct Users {
     all: Vec<Mutex<SharedUser>>,
     /// When each user begins.
     pub(super) begins: Vec<Instant>,
+    /// The sockets that each host has opened for datagrams, by the flow's number, until they are taken over.
+    sockets: [Mutex<BTreeMap<usize, Socket>>; 2],
     warmup: Instant,
 }
 
@@ -110,12 +113,12 @@ impl Users {
     pub(crate) fn new(network: &Network, setting: &Setting, seed: u64) -> Self {
         let of = |user: &HostUser| {
             let (begins, machine) = network.applications[user.application].user(user.member, seed);
-            let streams = vec![<[Stream; 2]>::default(); user.connections];
+            let streams = vec![<[Stream; 2]>::default(); user.connections.len()];
             let (recorded, has_begun, wake) = (Recorded::default(), false, Instant::NEVER);
             (begins, Mutex::new(SharedUser { user: machine, recorded, has_begun, wake, streams }))
         };
         let (begins, all) = setting.users.iter().map(of).unzip();
-        Self { all, begins, warmup: Instant::ZERO + network.warmup }
+        Self { all, begins, sockets: Default::default(), warmup: Instant::ZERO + network.warmup }
     }
 
     /// Returns the measures of each group, at the end of the run.
@@ -132,6 +135,11 @@ impl Users {
             recorded[spec.application].append(of_user);
         }
         network.applications.iter().zip(recorded).map(|(spec, recorded)| spec.outcome(recorded)).collect()
+    }
+
+    /// Returns the sockets that a host has opened for datagrams.
+    pub(super) fn sockets_of(&self, side: Side) -> MutexGuard<'_, BTreeMap<usize, Socket>> {
+        self.sockets[side as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something with a user, while the other host waits.
@@ -152,7 +160,7 @@ impl Users {
                     Action::Grant { connection, direction, bytes } => {
                         shared.streams[connection as usize][stream_of(direction)].grant(bytes);
                     }
-                    Action::Send { .. } => unreachable!("users of datagrams are refused"),
+                    Action::Send { .. } => {}
                 }
             }
         });
