@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tools import real_packets
 from tools.builder import builder
 from tools.dictionary import dictionary
 from tools.outcome import outcome
@@ -308,6 +309,7 @@ def presets() -> str:
 
 VIEWS: dict[str, Callable[[], str]] = {
     "docs/blocks.md": blocks,
+    "docs/live.md": lambda: real_packets.page(ROOT / "docs/live.md"),
     "docs/measures.md": measures,
     "docs/presets.md": presets,
     "docs/scenario.md": scenario_format,

@@ -383,6 +383,17 @@ def kernel_queue(
         ScenarioError: A packet cannot be sent.
     """
 
+def live_check(scenario: str) -> None:
+    """Check that hosts could run a scenario on real packets, whatever this system has; Linux only.
+
+    Args:
+        scenario: The scenario in JSON, as `scenario_from_toml` returns it.
+
+    Raises:
+        ScenarioError: The scenario asks for what no kernel has.
+        LiveUnavailable: This is not Linux.
+    """
+
 def live(
     scenario: str,
     seed: int,

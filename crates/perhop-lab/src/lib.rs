@@ -47,7 +47,7 @@ pub use hosts::Joint;
 pub use kernel_queue::{Departure, LEAST_SIZE, Offered, Passage, Passed, pass};
 pub use outcome::Run;
 pub use report::{Drops, Glimpse, GlimpseOfLink, LabReport, Late};
-pub use run::{Options, run};
+pub use run::{Options, check, run};
 pub use sandbox::probe;
 
 #[doc(no_inline)]

@@ -109,6 +109,15 @@ pub fn run(
     Ok(measured.into_run())
 }
 
+/// Checks that hosts can run a scenario: that it asks for nothing that no kernel has. Of this system it asks
+/// nothing.
+///
+/// # Errors
+/// What no kernel has, with its key.
+pub fn check(scenario: &Scenario, seed: u64) -> Result<(), LabError> {
+    Setting::new(scenario, &scenario.network(), seed).map(drop)
+}
+
 /// Checks that this system can run the scenario, and enters a user namespace.
 fn prepare(scenario: &Scenario, network: &Network, options: Options) -> Result<(Setting, Joint), LabError> {
     let mut setting = Setting::new(scenario, network, options.seed)?;

@@ -59,7 +59,7 @@ pub use priority::set_fifo;
 #[cfg(target_os = "linux")]
 pub use runner::{Report, Runner, Watcher};
 pub use spec::{
-    Coloring, ControlSpec, DispatchSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Remark, ReportSpec, StreamFlow,
-    StreamSpec, WireSpec,
+    Coloring, ControlSpec, DispatchSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Remark, ReportSpec,
+    StreamFlow, StreamSpec, WireSpec,
 };
 pub use windows::Windows;

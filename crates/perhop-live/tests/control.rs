@@ -207,14 +207,8 @@ fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
         let selector = Selector { destination_ports: port(flow), ..Selector::default() };
         stream(format!("flow {flow} back"), flow, 1, selector, vec![Hop::Ack(0, flow)])
     };
-    let link = LinkSpec {
-        name: "link".into(),
-        rate,
-        delay: DELAY,
-        queue: queue.clone(),
-        meters: Vec::new(),
-        medium: Medium::default(),
-    };
+    let (queue, meters, medium) = (queue.clone(), Vec::new(), Medium::default());
+    let link = LinkSpec { name: "link".into(), rate, delay: DELAY, queue, meters, medium };
     PlaneSpec {
         reports: Vec::new(),
         devices: 2,

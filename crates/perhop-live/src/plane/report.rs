@@ -65,7 +65,7 @@ pub(super) fn stream_of(about: &StreamSpec, reports: &ReportSpec, wire: usize) -
 
 /// Returns the wire of reports: it only delays them.
 pub(super) fn wire_of(delay: Duration) -> WireSpec {
-    WireSpec { rate: perhop_core::Bitrate::MAX, delay }
+    WireSpec { rate: None, delay, dispatch: None }
 }
 
 impl Plane {

@@ -11,8 +11,8 @@ use perhop_core::{Bitrate, Color, Dscp, Duration, Ecn, FlowId, Instant, Probabil
 use perhop_live::encapsulation::{self, Encapsulation, Enclosure, LabelEntry};
 use perhop_live::wire::Fields;
 use perhop_live::{
-    Coloring, ControlSpec, DispatchSpec, HEAD, Head, Hop, LinkSpec, Lost, Member, MeterSpec, Plane, PlaneSpec, Prefix,
-    Remark, Selector, Sink, StreamSpec, WireSpec, wire,
+    Coloring, ControlSpec, DispatchSpec, HEAD, Head, Hop, LinkSpec, Lost, Member, MeterSpec, Plane,
+    PlaneSpec, Prefix, Remark, Selector, Sink, StreamSpec, WireSpec, wire,
 };
 
 use super::parameters::{AQMS, METERS, SCHEDULERS};

@@ -17,6 +17,14 @@ pub(crate) fn live_probe() -> PyResult<()> {
     perhop_lab::probe().map_err(|error| raised(&error))
 }
 
+/// Checks that hosts can run a scenario, whatever this system has.
+#[pyfunction]
+pub(crate) fn live_check(scenario: &str) -> PyResult<()> {
+    let scenario =
+        Scenario::from_json_for(scenario, "scenario", Driver::RealPackets, &NoFiles).map_err(refused)?;
+    perhop_lab::check(&scenario, 1).map_err(|error| raised(&error))
+}
+
 /// Runs a scenario once on real packets, in real time, in a process that has one thread. `watch` is called
 /// with a line of JSON every `watch_s` seconds.
 #[pyfunction]

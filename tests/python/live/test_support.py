@@ -1,0 +1,114 @@
+"""What the page says of real packets is what the command does: every block and key, accepted or refused."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.python.live.living import INVALID, needs_live
+from tools import real_packets
+from tools.real_packets import BASE, KEYS, Probe
+
+from perhop import _engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+REFUSED = [probe for probe in real_packets.probes() if probe.refusal()]
+RUN = [probe for probe in real_packets.probes() if not probe.refusal()]
+
+
+def test_every_key_of_the_schema_has_a_probe() -> None:
+    schema = json.loads(_engine.scenario_schema())
+    for table, changes in KEYS.items():
+        keys = (schema if table == "Scenario" else schema["$defs"][table])["properties"]
+        known = {key for key, value in keys.items() if not value.get("deprecated")}
+        assert known == set(changes) | BASE.get(table, set()), table
+
+
+@pytest.mark.parametrize("probe", REFUSED, ids=lambda probe: f"{probe.kind} {probe.name}")
+def test_what_the_page_calls_refused_is_refused_with_its_message(
+    perhop: Perhop, tmp_path: Path, probe: Probe
+) -> None:
+    path = tmp_path / "probe.json"
+    path.write_text(json.dumps(probe.scenario()), encoding="utf-8")
+    if "mine.Class" in path.read_text(encoding="utf-8"):
+        return  # The class is looked for before anything else.
+    done = perhop("live", path)
+    message = probe.refusal()
+    assert message is not None
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert message in done.err
+
+
+def names(parts: list[Probe], *kinds: str) -> list[Probe]:
+    """The probes of these kinds."""
+    return [probe for probe in parts if probe.kind in kinds]
+
+
+def chain(probes: list[Probe]) -> dict[str, Any]:
+    """One scenario with the links of all these probes in a row, and the groups of flows of all."""
+    scenarios = [probe.scenario() for probe in probes]
+    links = {
+        f"l{number}": {**scenario["links"]["l"], "from": f"r{number}", "to": f"r{number + 1}"}
+        for number, scenario in enumerate(scenarios)
+        if "link" in probes[number].changes
+    } or {"l0": {**real_packets.LINK, "from": "r0", "to": "r1"}}
+    links = {
+        f"l{number}": {**link, "from": f"r{number}", "to": f"r{number + 1}"}
+        for number, link in enumerate(links.values())
+    }
+    ends = {"from": "r0", "to": f"r{len(links)}"}
+    flows = []
+    for number, scenario in enumerate(scenarios):
+        for flow in scenario["flows"]:
+            with_ends = {} if "path" in flow else ends
+            flows.append({**flow, **with_ends, "name": f"g{number}"})
+    path = {"via": [f"r{number}" for number in range(len(links) + 1)], "control": {"interval": "100ms"}}
+    return {
+        "duration": "1500ms",
+        "warmup": "100ms",
+        "live": {"max-lateness": "1s"},
+        "links": links,
+        "paths": {"p": path} if any("path" in flow for flow in flows) else {},
+        "profiles": {"shared": real_packets.METER} if any(f.get("profile") == "shared" for f in flows) else {},
+        "flows": flows,
+    }
+
+
+GROUPS = {
+    "aqms": names(RUN, "aqm"),
+    "schedulers": names(RUN, "scheduler"),
+    "meters": names(RUN, "meter"),
+    "senders": names(RUN, "transport", "congestion-control"),
+    "users": names(RUN, "application"),
+    "media": names(RUN, "Link"),
+    "reverse": names(RUN, "Reverse"),
+    "flows": [probe for probe in names(RUN, "Flow") if probe.name not in {"between", "ecn", "live"}],
+    "arrivals": [probe for probe in names(RUN, "Arrivals") if probe.name != "of"],
+}
+"""What runs together: links in a row, and the groups of flows of all. The rest runs alone."""
+ALONE = [probe for probe in names(RUN, "Scenario", "Flow", "LabelSwitchedPath", "Arrivals")
+         if not any(probe in group for group in GROUPS.values())]
+
+
+@needs_live
+@pytest.mark.parametrize("scenario", [*map(chain, GROUPS.values()), *(probe.scenario() for probe in ALONE)],
+                         ids=[*GROUPS, *(f"{probe.kind} {probe.name}" for probe in ALONE)])
+def test_what_the_page_calls_accepted_runs(perhop: Perhop, tmp_path: Path, scenario: dict[str, Any]) -> None:
+    path = tmp_path / "scenario.json"
+    path.write_text(json.dumps(scenario), encoding="utf-8")
+    # A plane that loses or invents a packet fails; a machine that is too slow makes the run invalid.
+    done = perhop("live", path, "--json", "-")
+    assert done.code in {0, INVALID}, done.err
+    content = json.loads(done.out)
+    assert all(entry["throughput_bps"] > 0 for entry in content["classes"] if "reverse" not in entry["class"])
+    for link in content["links"]:
+        assert link["utilization"] > 0, link["link"]
