@@ -1,8 +1,8 @@
-"""What of a scenario runs on real packets: a probe for each block and each key, and the tables of docs/live.md.
+"""Probes of what runs on real packets, for each block and each key, and the tables of docs/live.md.
 
-Each probe is the smallest scenario with one block or one key. The engine says whether it accepts the probe for
-real packets, so the tables cannot differ from what `perhop live` does. The registration and the schema say
-which probes there must be.
+Each probe is the smallest scenario with one block or one key. The engine says whether it accepts the probe
+for real packets, so the tables cannot differ from what `perhop live` does. The registration and the schema
+say which probes there must be.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ VALUES: Table = {
     "peak-burst": "10kB",
     **dict.fromkeys(["in", "out", "total", "out-in", "out-out", "thresholds"], "10/30/0.05"),
     "limit": "60p",
-    "class": "mine.Class",
     "bound": "48ms",
     "rule": QUEUE,
     "queue": QUEUE,
@@ -54,6 +53,13 @@ VALUES: Table = {
     "off": "1s",
 }
 """Values of parameters that blocks require."""
+CLASSES = {
+    "aqm": "tools.own_blocks:OwnAqm",
+    "meter": "tools.own_blocks:OwnMeter",
+    "application": "tools.own_blocks:OwnApplication",
+    "congestion-control": "tools.own_blocks:OwnControl",
+}
+"""A class in Python for each role that can have one."""
 ONE_OF: Table = {"thresholds": "10/30/0.05", "yellow": "10/30/0.05"}
 """Values of parameters of which some blocks require one."""
 MEDIA: dict[str, Any] = {
@@ -152,7 +158,7 @@ PARTS = {
     "LabelSwitchedPath": "keys of a path",
     "Arrivals": "keys of `arrivals`",
 }
-"""What the tables call each kind of probe, in their order."""
+"""The names of the kinds of probes in the tables, in their order."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +205,7 @@ def merged(table: Table, changes: Table) -> Table:
 
 @functools.cache
 def probes() -> list[Probe]:
-    """All probes, each valid in the simulator unless it is a class in Python.
+    """All probes, each valid in the simulator.
 
     Raises:
         ValueError: A block or a key has no valid probe; this module says how to make one.
@@ -210,14 +216,15 @@ def probes() -> list[Probe]:
 def of_block(block: Table) -> Probe:
     """The probe of a registered block."""
     role, name = block["role"], block["name"]
-    required = {key: VALUES[key] for key, value in block["parameters"].items() if value["required"]}
+    known = {**VALUES, "class": CLASSES.get(role)}
+    required = {key: known[key] for key, value in block["parameters"].items() if value["required"]}
     more = {key: value for key, value in ONE_OF.items() if key in block["parameters"]}
     used = [changes for given in (required, more | required) for changes in forms(role, name, given)]
     candidates = [Probe(role, name, changes) for changes in used]
     found = next((probe for probe in candidates if probe.is_valid()), None)
-    if found is None and "class" not in required:
+    if found is None:
         raise ValueError(f"{role} `{name}`: no probe is valid; see `forms` in {__name__}")
-    return found or candidates[0]
+    return found
 
 
 def forms(role: str, name: str, required: Table) -> Iterator[Table]:
@@ -238,8 +245,8 @@ def forms(role: str, name: str, required: Table) -> Iterator[Table]:
     else:
         control: str | Table = {"control": name, **required} if required else name
         yield {"flow": {"transport": {"tcp": "linux", "congestion": control}}}
-        yield {"flow": {"ecn": "l4s", "transport": {"tcp": "linux", "congestion": control}}}
         yield {"flow": {"ecn": "classic", "transport": {"tcp": "linux", "congestion": control}}}
+        yield {"flow": {"ecn": "l4s", "transport": {"tcp": "linux", "congestion": control}}}
         yield {"flow": {"transport": {"tcp": name}, "profile": METER}}
 
 
@@ -250,7 +257,9 @@ def transports() -> Iterator[Probe]:
         table = schema[option["$ref"].rpartition("/")[2]]
         key = table["required"][0]
         choices = schema[table["properties"][key]["$ref"].rpartition("/")[2]]
-        names = [one["const"] for one in choices.get("oneOf", [])] or choices.get("enum") or [choices["const"]]
+        names = (
+            [one["const"] for one in choices.get("oneOf", [])] or choices.get("enum") or [choices["const"]]
+        )
         for name in names:
             transport = {key: name, **{more: VALUES[more] for more in table["required"][1:]}}
             times = {more: VALUES[more] for more in ("on", "off")}
@@ -271,16 +280,14 @@ def keys() -> Iterator[Probe]:
 
 
 def tables() -> str:
-    """What runs on real packets, and what is refused."""
+    """The tables: what runs on real packets, and what is refused."""
     accepted: dict[str, list[str]] = defaultdict(list)
     refused = []
     for probe in probes():
-        found = {sender: with_sender(probe, keys).refusal() for sender, keys in SENDERS.items()}
-        sender = next((sender for sender, refusal in found.items() if refusal is None), None)
-        if sender is None:
-            refused.append((probe, found[""] or ""))
+        if runs := running(probe):
+            accepted[probe.kind].append(f"`{probe.name}`" + (f" ({runs[0]})" if runs[0] else ""))
         else:
-            accepted[probe.kind].append(f"`{probe.name}`" + (f" ({sender})" if sender else ""))
+            refused.append((probe, probe.refusal() or ""))
     rows = [f"| {part} | {', '.join(accepted[kind])} |" for kind, part in PARTS.items()]
     lines = ["| part of a scenario | runs on real packets |", "|---|---|", *rows, ""]
     lines += ["| refused | message |", "|---|---|"]
@@ -288,6 +295,12 @@ def tables() -> str:
         name = f"`{probe.name}` ({PARTS[probe.kind]})"
         lines.append(f"| {name} | {message.replace('|', chr(92) + '|')} |")
     return "\n".join(lines)
+
+
+def running(probe: Probe) -> tuple[str, Probe] | None:
+    """The probe with the first sender with which real packets accept it, and how that is called."""
+    tried = ((name, with_sender(probe, keys)) for name, keys in SENDERS.items())
+    return next((found for found in tried if found[1].refusal() is None), None)
 
 
 def with_sender(probe: Probe, keys: Table) -> Probe:

@@ -287,6 +287,43 @@ fn a_connection_of_a_user_is_one_flow_of_hosts_and_a_call_is_two() {
     assert_eq!(call.selector.source_ports, Some(20_002..=20_002));
 }
 
+const DATAGRAMS: &str = r#"
+duration = "4s"
+links.only = { from = "a", to = "b", rate = "4Mbps", delay = "3ms" }
+flows = [
+  { name = "players", count = 2, from = "a", to = "b", application = { model = "game" } },
+  { name = "captured", from = "a", to = "b", color = "red", replay = { data = "time_s,size_B,dscp\n0,1500,10\n0.1,40,46\n" } },
+  { name = "mice", from = "a", to = "b", transport = { udp = "cbr", rate = "1Mbps", packet = "528B" }, arrivals = { every = "1s" }, sizes = { constant = "1001B" } },
+]
+"#;
+
+#[test]
+fn datagrams_of_users_captures_and_populations_have_their_own_sizes() {
+    let scenario = scenario(DATAGRAMS);
+    let network = scenario.network();
+    let setting = Setting::new(&scenario, &network, 7).unwrap();
+    let [game, other_game] = &setting.users[..] else { panic!("two users") };
+    assert_eq!((&game.connections, &other_game.connections), (&vec![[0, 2]], &vec![[1, 3]]));
+    let ends = |number: usize| (setting.flows[number].from, setting.flows[number].is_unattended());
+    assert_eq!((ends(0), ends(2)), ((Side::Sending, false), (Side::Receiving, false)));
+    assert_eq!(ends(4), (Side::Sending, true));
+    let plane = topology::plane(&network, &setting.flows, setting.mtu);
+    assert_eq!(plane.streams[8].coloring, Coloring::TrustOr(Color::Red));
+    assert_eq!(plane.streams[0].coloring, Coloring::Fixed(Color::default(), Dscp::DEFAULT));
+    // 500 bytes twice; the third packet has no less data than it carries.
+    let mice = &setting.flows[5];
+    assert_eq!((mice.name.as_str(), mice.volume), ("mice/0#0", Some(500 + 500 + 12)));
+    assert_eq!((mice.data_of(528), mice.data_of(29)), (500, 12));
+    let six = scenario_of_version_6(DATAGRAMS);
+    let error = Setting::new(&six, &six.network(), 7).expect_err("40 bytes are too few").to_string();
+    assert!(error.starts_with("flows[1].replay: packets carry a sequence number"), "{error}");
+    assert!(error.contains("at least 60B, and there are such of 40B"), "{error}");
+}
+
+fn scenario_of_version_6(text: &str) -> Scenario {
+    scenario(&text.replace("links.only", "live = { ip = 6 }\nlinks.only"))
+}
+
 #[test]
 fn more_flows_than_ports_are_refused() {
     let scenario = scenario(&POPULATION.replace("40/s", "40000/s"));

@@ -1,4 +1,4 @@
-//! Propagation: packets on a line arrive after a delay, in order unless the medium of the link says otherwise.
+//! Propagation: packets on a line arrive after a delay, in order unless the medium of the link changes it.
 
 use std::collections::VecDeque;
 
