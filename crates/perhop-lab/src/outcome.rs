@@ -115,10 +115,27 @@ impl Measured<'_> {
                 outcomes[requests.flow] = self.requests_outcome(&network.flows[requests.flow], flow);
             }
         }
+        for population in &setting.populations {
+            if let Some(transit) = self.transit_of(population) {
+                let outcome = &mut outcomes[population.flow];
+                outcome.transits = Some(transit.delays().clone());
+                (outcome.mean_transit_s, outcome.p99_transit_s) = (transit.mean(), transit.p99());
+            }
+        }
         for (number, (outcome, spec)) in outcomes.iter_mut().zip(&network.flows).enumerate() {
             outcome.counted = counted(number, spec);
         }
         outcomes
+    }
+
+    /// Returns how long the packets of a population took; `None` without datagrams.
+    fn transit_of(&self, population: &Population) -> Option<TransitMeter> {
+        let all = self.at(Side::Receiving).received.transits.iter().skip(population.first);
+        let mut known = all.take(population.records.len()).flatten().peekable();
+        known.peek()?;
+        let mut sum = TransitMeter::new(self.window());
+        known.for_each(|transit| sum.add(transit));
+        Some(sum)
     }
 
     /// Returns what became of the flows of each population.

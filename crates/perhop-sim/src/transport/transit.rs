@@ -86,7 +86,7 @@ impl TransitMeter {
     }
 
     /// Adds the transit times of another flow's packets.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.transits.0 += other.transits.0;
         self.transits.1 += other.transits.1;
         self.delays.add(&other.delays);
