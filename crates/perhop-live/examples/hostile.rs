@@ -139,7 +139,6 @@ fn spec() -> PlaneSpec {
         rate: rate("1Gbps"),
     };
     PlaneSpec {
-        reports: Vec::new(),
         devices: 2,
         mtu: 1500,
         buffers: 4096,
