@@ -307,7 +307,7 @@ fn datagrams_of_users_captures_and_populations_have_their_own_sizes() {
     let ends = |number: usize| (setting.flows[number].from, setting.flows[number].is_unattended());
     assert_eq!((ends(0), ends(2)), ((Side::Sending, false), (Side::Receiving, false)));
     assert_eq!(ends(4), (Side::Sending, true));
-    let plane = topology::plane(&network, &setting.flows, setting.mtu);
+    let plane = topology::plane(&network, &setting);
     assert_eq!(plane.streams[8].coloring, Coloring::TrustOr(Color::Red));
     assert_eq!(plane.streams[0].coloring, Coloring::Fixed(Color::default(), Dscp::DEFAULT));
     // 500 bytes twice; the third packet has no less data than it carries.

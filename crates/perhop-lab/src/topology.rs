@@ -3,8 +3,8 @@
 use perhop_core::meter::MeterParams;
 use perhop_core::{Bitrate, Color, Direction, Dscp, Duration, FlowId, Instant, ServiceLevel};
 use perhop_live::{
-    Coloring, ControlSpec, DispatchSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Remark, ReportSpec, Selector,
-    StreamFlow, StreamSpec, WireSpec,
+    Coloring, ControlSpec, DispatchSpec, Hop, LinkSpec, Member, MeterSpec, PlaneSpec, Remark, ReportSpec,
+    Selector, StreamFlow, StreamSpec, WireSpec,
 };
 use perhop_sim::{AccessSpec, FlowSpec, Marking, Network, TransportSpec};
 
