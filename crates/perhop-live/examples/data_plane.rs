@@ -152,6 +152,7 @@ fn spec(rate: &str) -> PlaneSpec {
         delay: Duration::from_millis(1),
         queue,
         meters: Vec::new(),
+        medium: perhop_core::medium::Medium::default(),
     };
     let stream = |device: usize, route| StreamSpec {
         name: format!("from {device}"),

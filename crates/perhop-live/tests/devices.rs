@@ -26,6 +26,7 @@ fn spec() -> PlaneSpec {
         delay: "1ms".parse().unwrap(),
         queue: queue.clone(),
         meters: Vec::new(),
+        medium: perhop_core::medium::Medium::default(),
     };
     let stream = |device: usize| StreamSpec {
         name: format!("from {device}"),
