@@ -16,9 +16,9 @@ class OwnAqm(perhop.Aqm):
 class OwnMeter(perhop.Meter):
     """A meter to which all is in profile."""
 
-    def on_packet(self, *_: object) -> perhop.Color:
+    def on_packet(self, *_: object) -> str:
         """Colors every packet green."""
-        return perhop.Color.GREEN
+        return "green"
 
 
 class OwnApplication(perhop.Application):

@@ -29,7 +29,7 @@ LINK: Table = {"rate": "10Mbps", "delay": "1ms", "queue": QUEUE}
 FLOW: Table = {"name": "one", "from": "a", "to": "b", "transport": {"tcp": "linux"}}
 ON_PATH: Table = {"from": None, "to": None, "path": "p"}
 UDP = {"udp": "cbr", "rate": "1Mbps"}
-CLASSES = [{"name": "rest", "rule": QUEUE}]
+QUEUES = [{"name": "rest", "rule": QUEUE}]
 OUTAGE = [{"from": "200ms", "to": "300ms"}]
 METER = {"rate": "1Mbps", "marker": "token-bucket", "burst": "10kB"}
 SENDERS: dict[str, Table] = {"": {}}
@@ -46,7 +46,7 @@ VALUES: Table = {
     "bound": "48ms",
     "rule": QUEUE,
     "queue": QUEUE,
-    "queues": CLASSES,
+    "queues": QUEUES,
     "priority": [{"name": "first", "match": {"dscp": [46]}, "rate": "1Mbps", "burst": "10kB", "rule": QUEUE}],
     "classes": [{"name": "rest", "rate": "1Mbps", "queue": QUEUE}],
     "on": "1s",
