@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import perhop
+from perhop.blocks.plugins import Color
 
 
 class OwnAqm(perhop.Aqm):
@@ -16,7 +17,7 @@ class OwnAqm(perhop.Aqm):
 class OwnMeter(perhop.Meter):
     """A meter to which all is in profile."""
 
-    def on_packet(self, *_: object) -> str:
+    def on_packet(self, *_: object) -> Color:
         """Colors every packet green."""
         return "green"
 
