@@ -32,7 +32,7 @@ UDP = {"udp": "cbr", "rate": "1Mbps"}
 QUEUES = [{"name": "rest", "rule": QUEUE}]
 OUTAGE = [{"from": "200ms", "to": "300ms"}]
 METER = {"rate": "1Mbps", "marker": "token-bucket", "burst": "10kB"}
-SENDERS: dict[str, Table] = {"": {}}
+SENDERS: dict[str, Table] = {"": {}, 'with `live.sender = "perhop"`': {"sender": "perhop"}}
 """Keys of a group that choose another sender, by what the table calls it: tried in this order."""
 VALUES: Table = {
     "rate": "1Mbps",
