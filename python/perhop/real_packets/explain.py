@@ -293,16 +293,31 @@ def _differences(a: Samples, b: Samples) -> dict[Key, Difference]:
 
 
 def otherwise(scenario: str) -> list[str]:
-    """Yield the differences of the kernel's TCP from this scenario's, as far as the scenario says."""
+    """Return the differences of TCP on real packets from this scenario's, as far as the scenario says."""
     content = json.loads(scenario)
     said: dict[str, None] = {}
-    for flow in content["flows"]:
+    for flow, ends in zip(content["flows"], _engine.tcp_ends(scenario), strict=True):
         if (tcp := _tcp(flow)) is not None:
-            said |= dict.fromkeys(_otherwise(tcp, flow.get("live", {}).get("congestion")))
+            # The connections of users have none of perhop's ends.
+            sender, receiver = ends or ("kernel", "kernel")
+            if sender == "kernel":
+                said |= dict.fromkeys(_other_sender(tcp, flow.get("live", {}).get("congestion")))
+            if receiver == "kernel" and tcp["delayed-ack"] == "0s":
+                said[_ACKS] = None
+            if not tcp["handshake"]:
+                said[_HANDSHAKE] = None
     return list(said)
 
 
-def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
+_ACKS = (
+    "ACKs: for every second segment, or after 40 ms or more, except early in a connection; "
+    "simulated: at once for each segment."
+)
+_HANDSHAKE = "Connections begin with a handshake, which takes a round trip; simulated: without one."
+
+
+def _other_sender(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
+    """Yield the differences of the kernel's sender, and of what its receiver offers."""
     if not tcp.get("sack"):
         yield (
             "Loss detection: SACK, RACK and tail loss probes (RFC 8985), "
@@ -316,18 +331,11 @@ def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
         yield f"Congestion control: {congestion}; simulated: {ours}."
     yield from _other_clocks_and_windows(tcp)
     yield from _other_sending(tcp, congestion, ours)
-    if not tcp["handshake"]:
-        yield "Connections begin with a handshake, which takes a round trip; simulated: without one."
 
 
 def _other_clocks_and_windows(tcp: Mapping[str, Any]) -> Iterator[str]:
     if tcp["initial-window"] != "10p":
         yield f"Initial window: 10 segments; simulated: {tcp['initial-window'].removesuffix('p')}."
-    if tcp["delayed-ack"] == "0s":
-        yield (
-            "ACKs: for every second segment, or after 40 ms or more, except early in a connection; "
-            "simulated: at once for each segment."
-        )
     if tcp.get("min-rto-bounds") != "variation":
         yield (
             "Timeouts: the round-trip time plus at least 200 ms, timer resolution 1 µs or finer; "

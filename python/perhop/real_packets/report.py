@@ -196,7 +196,7 @@ def _parts(compared: Compared, style: Style) -> Iterator[Part]:
     for place, holm in enumerate(holm_cells(compared)):
         yield from _verdicts(compared, place, holm, style)
     if said := dict.fromkeys(one for of in compared.comparisons for one in otherwise(of.live.scenario)):
-        title = "How the kernel's TCP differs from the simulated one"
+        title = "How TCP on real packets differs from the simulated one"
         command = "perhop compare --explain" if style.is_page else "--explain"
         after = [] if compared.changes else [f"`{command}` measures the effect of each."]
         yield from [] if style.is_page else [Text([title])]

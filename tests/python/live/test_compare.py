@@ -315,8 +315,15 @@ def test_changes_are_against_what_was_compared() -> None:
         return pretend(SMALL, 3, spoilt=(102,))
 
     changes = list(explain(found, simulate, live))
-    assert len(simulated) + len(lived) == len(changes)
+    parts = [one for one in changes if one.variation.where == "exchanged"]
+    assert [one.variation.id for one in parts] == ["wire", "receiver", "sender"]
+    assert len(simulated) + len(lived) == len(changes) - 1, "the last exchange is what was compared"
+    ends = [json.loads(text)["flows"][0]["live"] for text in lived[:2]]
+    assert ends == [{"sender": "perhop", "receiver": end} for end in ("perhop", "kernel")]
     key = Key("class", "gold", "throughput")
+    whole = next(line for line in found.lines if line.key == key).test
+    assert whole is not None
+    assert sum(one.by[key].value for one in parts) == pytest.approx(whole.difference.value)
     for change in changes:
         if change.variation.where == "live":
             # The stand-in ignores settings, so only the run that was left out differs.
@@ -328,6 +335,8 @@ def test_changes_are_against_what_was_compared() -> None:
     text = compared.text()
     assert "Effect of each change: throughput of a flow, Mbit/s" in text
     assert "Effect of each change: RTT, ms" in text
+    assert "Parts of the difference: throughput of a flow, Mbit/s" in text
+    assert "receiver: the kernel's in place of perhop's" in " ".join(text.split())
     assert "simulated: initial window of 10" in text
     assert "live: without SACK" in text
     content = json.loads(report.to_json(compared))
@@ -407,11 +416,11 @@ def test_what_cannot_be_compared(perhop: Perhop, small: Path, arguments: tuple[s
 
 
 def test_what_only_the_simulator_has_is_named_by_file_and_line(perhop: Perhop, tmp_path: Path) -> None:
-    text = broken(LIVE, 'start = "0s..200ms"', 'dispatch-jitter = "1ms"')
+    text = broken(LIVE, 'start = "0s..200ms"', 'live = { sender = "perhop", congestion = "cubic" }')
     (tmp_path / "live.toml").write_text(text)
-    line = 1 + text[: text.index("dispatch-jitter")].count("\n")
+    line = 1 + text[: text.index("live = {")].count("\n")
     said = refused(perhop("compare", "live.toml"))
-    assert said.startswith(f"error: live.toml:{line}: flows[0].dispatch-jitter: on real packets hosts have")
+    assert said.startswith(f"error: live.toml:{line}: flows[0].live.congestion: `cubic` is the kernel's")
 
 
 @pytest.mark.parametrize("name", ["live-rio", "live-rio-plus-out", "live-transfers", "live-users"])
@@ -419,6 +428,14 @@ def test_the_examples_are_valid(name: str) -> None:
     text = reading.canonical(Path("examples") / f"{name}.toml")
     assert variations(text)
     assert otherwise(text)
+
+
+def test_of_perhops_own_sender_only_the_other_end_is_said() -> None:
+    own = LIVE.replace("[live]", '[live]\nsender = "perhop"')
+    said = otherwise(reading.canonical(own))
+    assert [line.split(":")[0].split(" ")[0] for line in said] == ["ACKs", "Connections"]
+    both = own.replace("[live]", '[live]\nreceiver = "perhop"')
+    assert [line.split(" ")[0] for line in otherwise(reading.canonical(both))] == ["Connections"]
 
 
 def test_linux_like_tcp_needs_fewer_words() -> None:
@@ -463,7 +480,7 @@ def test_compare_as_typed(perhop: Perhop, tmp_path: Path) -> None:
     assert (done.code == INVALID) == bool(scenario["seeds"]["left_out"])
     assert done.err.startswith("2 runs on real packets, 4 s in all; 4 simulated runs of each\n")
     assert "Two classes on real packets\n2 s, the first 0.5 s excluded" in done.err
-    assert "How the kernel's TCP differs from the simulated one" in done.err
+    assert "How TCP on real packets differs from the simulated one" in done.err
     command = json.loads((tmp_path / "out" / "manifest.json").read_text())["command"]
     assert command == "perhop compare live.toml --margin 50% --runs 2 --sim-runs 4 --out out"
 
@@ -481,9 +498,9 @@ def test_compare_two_as_typed(perhop: Perhop, tmp_path: Path) -> None:
 
 @needs_live
 def test_a_scenario_that_only_the_simulator_has(perhop: Perhop, tmp_path: Path) -> None:
-    text = broken(LIVE, 'tcp = "newreno"', 'tcp = "two-windows"')
+    text = broken(LIVE, 'tcp = "newreno"', 'tcp = "quic"')
     (tmp_path / "live.toml").write_text(text)
-    assert "two-windows" in refused(perhop("compare", "live.toml"))
+    assert "QUIC" in refused(perhop("compare", "live.toml"))
 
 
 def test_no_loss_on_both_sides_is_equivalent_within_what_so_many_packets_show() -> None:

@@ -17,7 +17,11 @@ from perhop.real_packets.decisions import RESOLUTION_NS, Differences, Offered, P
 from perhop.scenario import reading
 
 if TYPE_CHECKING:
-    from tests.python.conftest import Perhop
+    from collections.abc import Callable
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 MS = 1_000_000
