@@ -63,7 +63,7 @@ def run(program: Path, way: str, load: tuple[str, int, str], seconds: int) -> di
 
 def per_core(one: dict[str, Any]) -> float:
     """Bit forwarded in a second of CPU time."""
-    return 8.0 * one["bytes"] / one["cpu_s"]
+    return 8.0 * float(one["bytes"]) / float(one["cpu_s"])
 
 
 def ratio(figures: Sequence[dict[str, Any]], way: str) -> float:
