@@ -32,6 +32,8 @@ SEARCH = {"objectives": ["maximize links.bottleneck.utilization"], "search": GRI
 PLAN = {"objectives": ["throughput of gold > 10 kbit/s"]}
 FUNCTIONS = [name for name, *_ in cli.COMMANDS if name in package.__all__ and name != "course"]
 """Functions with a command of their name; `course` returns a list, and its command writes nothing."""
+ON_REAL_PACKETS = ("live", "compare", "witness")
+"""Functions that need the kernel; tests/python/live has theirs."""
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,7 @@ def test_each_function_returns_a_result_of_the_root(name: str) -> None:
         assert getattr(found, method) is not getattr(Shown, method, None) or method in ("text", "frame")
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("live", "compare")])
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ON_REAL_PACKETS])
 def test_each_result_has_a_line_text_json_and_a_table(results: dict[str, Shown], name: str) -> None:
     result = results[name]
     line = repr(result).splitlines()[0]
@@ -84,7 +86,7 @@ def test_each_result_has_a_line_text_json_and_a_table(results: dict[str, Shown],
         result.frame("none")
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("live", "compare", "rerun")])
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in (*ON_REAL_PACKETS, "rerun")])
 def test_notebooks_and_latex_have_the_tables_of_the_text(results: dict[str, Shown], name: str) -> None:
     result = results[name]
     assert "<table><thead>" in result._repr_html_()
@@ -147,7 +149,7 @@ def test_parts_of_a_result_show_no_scenario_and_no_samples(results: dict[str, Sh
         assert "Observations" not in repr(part)
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("live", "compare")])
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ON_REAL_PACKETS])
 def test_results_are_compared_by_identity_and_pickle(results: dict[str, Shown], name: str) -> None:
     result = results[name]
     again = pickle.loads(pickle.dumps(result))  # noqa: S301 - our own

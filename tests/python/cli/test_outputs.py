@@ -47,6 +47,7 @@ INPUTS = {
     "run": ("small.toml",),
     "live": ("small.toml",),
     "compare": ("small.toml",),
+    "witness": ("small.toml",),
     "replay": ("in.pcap", "--queue", 'aqm = "codel"', "--rate", "1Mbps"),
     "sweep": ("sweep.toml",),
     "tune": ("tune.toml",),
