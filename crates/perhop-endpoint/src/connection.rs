@@ -387,8 +387,8 @@ impl Connection {
         }
     }
 
-    /// Returns the offset of the data that a sequence number of ours stands for; numbers below the first are
-    /// those before 2³² bytes.
+    /// Returns the offset of the byte of ours with a sequence number: of all such bytes, the one nearest to
+    /// those that are acknowledged.
     fn offset_of(&self, number: u32) -> u64 {
         let acked = self.number_of(self.outgoing.acked);
         self.outgoing.acked.wrapping_add_signed(i64::from(number.wrapping_sub(acked).cast_signed()))
@@ -512,10 +512,12 @@ impl Connection {
             } else {
                 self.challenge(now);
             }
-            self.take_acknowledgement(segment, now);
             return;
         }
         if flags.has(Flags::RST) {
+            if self.ended().is_some() {
+                return; // It is closed already.
+            }
             if ahead == 0 {
                 self.end(if self.state == State::Answering { Ended::Refused } else { Ended::Reset });
             } else {
@@ -545,7 +547,7 @@ impl Connection {
         self.note_end();
     }
 
-    /// Returns the offset of the data that a sequence number of the other end stands for.
+    /// Returns the offset of the other end's byte with a sequence number: the one nearest to what is expected.
     fn place_of(&self, sequence: u32) -> i64 {
         let ahead = sequence.wrapping_sub(self.their_number_of(self.incoming.expected)).cast_signed();
         self.incoming.expected.cast_signed() + i64::from(ahead)

@@ -20,6 +20,11 @@ fn a_connection_opens_carries_its_data_and_closes() {
         wire.run(Duration::from_secs(20));
         wire.check(volume);
         assert_eq!([0, 1].map(|end| wire.end(end).ended()), [Some(Ended::Closed); 2], "{table}");
+        let late = wire.seen.iter().rev().find(|(end, _)| *end == 1).unwrap().1.clone();
+        let reset = Segment { flags: Flags::RST, ..Segment::parse(&late).unwrap() };
+        let mut closed = wire.end(0).clone();
+        closed.on_segment(&reset, wire.now, &mut |_| {});
+        assert_eq!(closed.ended(), Some(Ended::Closed), "a late RST spoils nothing");
         assert_eq!(wire.end(0).statistics(wire.now).retransmitted, 0);
         let options = |place: usize| Segment::parse(&wire.seen[place].1).unwrap().options;
         assert_eq!([options(0).selective, options(1).selective], [table == LINUX; 2]);
@@ -132,6 +137,12 @@ fn a_stranger_who_guesses_no_number_changes_nothing() {
         Segment { data: b"injected", acknowledged: genuine.acknowledged.wrapping_add(1 << 24), ..genuine },
         Segment { data: b"injected", acknowledged: genuine.acknowledged.wrapping_sub(1 << 30), ..genuine },
         Segment { data: b"injected", sequence: ahead(1 << 30), ..genuine },
+        // What it acknowledges could be right, but it lies beyond the window.
+        Segment {
+            sequence: ahead(1 << 30),
+            acknowledged: genuine.acknowledged.wrapping_add(1448),
+            ..genuine
+        },
         Segment { data: b"injected", options: Options::default(), ..genuine },
     ];
     for segment in forged {
