@@ -547,7 +547,7 @@ impl Connection {
         self.note_end();
     }
 
-    /// Returns the offset of the other end's byte with a sequence number: the one nearest to what is expected.
+    /// Returns the offset of the other end's byte with a sequence number: the one nearest to that expected.
     fn place_of(&self, sequence: u32) -> i64 {
         let ahead = sequence.wrapping_sub(self.their_number_of(self.incoming.expected)).cast_signed();
         self.incoming.expected.cast_signed() + i64::from(ahead)
