@@ -394,6 +394,19 @@ def live_check(scenario: str) -> None:
         LiveUnavailable: This is not Linux.
     """
 
+def live_in_virtual_time(scenario: str, seed: int) -> LiveOutcome:
+    """Run a scenario once with perhop's own TCP and the data plane in virtual time, without the kernel.
+
+    Args:
+        scenario: The scenario in JSON, as `scenario_from_toml` returns it.
+        seed: Draws the flows' starts and the router's chance, as in a simulation.
+
+    Raises:
+        ScenarioError: A flow has not perhop's own TCP at both ends, or asks for what no run on real packets
+            has.
+        LiveUnavailable: This system is not Linux.
+    """
+
 def live(
     scenario: str,
     seed: int,

@@ -3,7 +3,8 @@
 //! Two hosts, each in a network namespace of its own, talk to each other through a data plane
 //! ([`perhop_live`]) that is everything between them: access links, meters, queues, propagation delays. TCP
 //! is the kernel's; UDP, RAP and TFRC are the simulator's senders over real datagrams. What is measured comes
-//! as the simulator's [`Outcome`], so that whatever reads one reads the other.
+//! as the simulator's [`Outcome`], so that whatever reads one reads the other. Where all flows are perhop's
+//! own TCP, [`run_in_virtual_time`] has the same segments and the same data plane without the kernel.
 //!
 //! Nothing has a name outside: namespaces and devices belong to this process alone, and the kernel removes
 //! them with it, however it ends.
@@ -41,6 +42,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 mod topology;
+mod virtual_time;
 
 pub use error::{LabError, Missing};
 pub use hosts::Joint;
@@ -49,6 +51,7 @@ pub use outcome::Run;
 pub use report::{Drops, Glimpse, GlimpseOfLink, LabReport, Late};
 pub use run::{Options, check, run};
 pub use sandbox::probe;
+pub use virtual_time::run_in_virtual_time;
 
 #[doc(no_inline)]
 pub use perhop_sim::Outcome;

@@ -43,7 +43,7 @@ pub(crate) struct Routed {
     pub(crate) report: Report,
     /// The devices, which stay open until the hosts have ended: what these send at last is lost nowhere.
     #[expect(dead_code, reason = "it is kept, not used")]
-    pub(crate) devices: [AnyDevice; 2],
+    pub(crate) devices: Vec<AnyDevice>,
     pub(crate) real_time: bool,
     pub(crate) cpu: Duration,
     pub(crate) wall: Duration,

@@ -195,7 +195,7 @@ impl Lab<'_> {
 
 /// Returns how often to ask the kernel: often enough for the probes and for every control that samples the
 /// senders' windows.
-fn asks(network: &Network) -> Duration {
+pub(crate) fn asks(network: &Network) -> Duration {
     let controls = network.paths.iter().filter_map(|path| path.control.as_ref());
     let by_window = controls.filter(|control| control.window == WindowSource::Sender);
     let quarter = |span: Duration| Duration::from_nanos(span.as_nanos() / 4);
@@ -236,5 +236,5 @@ fn route(
         .map_err(LabError::doing("reading the thread's CPU time"))?;
     let cpu = Duration::from_nanos(std::time::Duration::from(cpu).as_nanos() as u64);
     let (plane, report, devices) = runner.into_parts();
-    Ok(Routed { plane, report, devices, real_time, cpu, wall })
+    Ok(Routed { plane, report, devices: devices.into(), real_time, cpu, wall })
 }

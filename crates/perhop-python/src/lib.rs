@@ -383,7 +383,7 @@ mod _engine {
     #[pymodule_export]
     use crate::distributions::{beta_quantile, product_limit, student_t_cdf, student_t_quantile};
     #[pymodule_export]
-    use crate::live::{kernel_queue, live, live_check, live_probe};
+    use crate::live::{kernel_queue, live, live_check, live_in_virtual_time, live_probe};
     #[pymodule_export]
     use crate::record::{record, record_format};
     #[pymodule_export]

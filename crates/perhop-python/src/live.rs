@@ -1,9 +1,9 @@
 //! Runs on real packets, as Python sees them.
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{kernel_queue, live, live_check, live_probe};
+pub(crate) use elsewhere::{kernel_queue, live, live_check, live_in_virtual_time, live_probe};
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{kernel_queue, live, live_check, live_probe};
+pub(crate) use linux::{kernel_queue, live, live_check, live_in_virtual_time, live_probe};
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -31,6 +31,11 @@ mod elsewhere {
         _arguments: &Bound<'_, PyTuple>,
         _keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
+        live_probe()
+    }
+
+    #[pyfunction]
+    pub(crate) fn live_in_virtual_time(_scenario: &str, _seed: u64) -> PyResult<()> {
         live_probe()
     }
 

@@ -158,7 +158,10 @@ class Comparing:
             ]
             changes: list[list[explain.Change]] = []
             if explained:
-                changes = [list(explain.explain(one, self._simulate, self._live)) for one in comparisons]
+                changes = [
+                    list(explain.explain(one, self._simulate, self._virtual, self._live))
+                    for one in comparisons
+                ]
         return report.Compared(comparisons, names, changes, holm)
 
     def _announced(self, runs: int, lengths: Sequence[float], live_runs: Sequence[int]) -> str:
@@ -200,11 +203,14 @@ class Comparing:
             self.announcement = None
         self.step()
 
+    def _virtual(self, text: str) -> LiveResult:
+        return laboratory.run_in_virtual_time(json.loads(text), runs=self.sim_runs, seed=self.seed)
+
     def _simulate(self, text: str) -> Result:
         return simulate.run(json.loads(text), runs=self.sim_runs, seed=self.seed, jobs=self.jobs)
 
 
 def _ways(text: str) -> int:
     """Return in how many ways a scenario runs on real packets where differences are explained."""
-    exchanged = max(len(explain.exchanges(text)) - 1, 0)
+    exchanged = sum(step.where == "exchanged" for step, _ in explain.exchanges(text)[:-1])
     return 1 + exchanged + sum(one.where == "live" for one, _ in explain.variations(text))

@@ -32,7 +32,8 @@ class Variation:
     """A change in one respect, of the simulated TCP or the kernel's.
 
     Attributes:
-        where: Whether the kernel is changed, the simulated TCP, or which TCP is at the ends of connections.
+        where: Whether the kernel is changed, the simulated TCP, or which TCP is at the ends of connections:
+            on real packets, or in virtual time.
         sysctl: The kernel's settings, for a live one.
         transport: Keys of each TCP transport, for a simulated one.
         keeps: The keys of a TCP transport that stay; None is all.
@@ -41,14 +42,20 @@ class Variation:
 
     id: str
     text: str
-    where: Literal["live", "simulated", "exchanged"]
+    where: Literal["live", "simulated", "virtual", "exchanged"]
     sysctl: Mapping[str, int | str] = field(default_factory=dict)
     transport: Mapping[str, object] = field(default_factory=dict)
     keeps: frozenset[str] | None = None
     before: tuple[int, int] | None = None
 
 
-WIRE = Variation("wire", "wire and scheduling: perhop's TCP at both ends", "exchanged")
+WIRE = Variation("wire", "wire: perhop's TCP in segments, in virtual time", "virtual")
+SCHEDULING = Variation(
+    "scheduling", "scheduling: the same in real time, through the kernel's IP", "exchanged"
+)
+WIRE_AND_SCHEDULING = Variation(
+    "wire-and-scheduling", "wire and scheduling: perhop's TCP at both ends", "exchanged"
+)
 RECEIVER = Variation("receiver", "receiver: the kernel's in place of perhop's", "exchanged")
 SENDER = Variation("sender", "sender: the kernel's in place of perhop's", "exchanged")
 """Steps from the simulation to real packets. Each is compared with the one before it, the first with the
@@ -211,16 +218,20 @@ def _simulated() -> dict[str, str]:
 
 
 def explain(
-    comparison: Comparison, simulate: Callable[[str], Result], live: Callable[[str], LiveResult]
+    comparison: Comparison,
+    simulate: Callable[[str], Result],
+    virtual: Callable[[str], LiveResult],
+    live: Callable[[str], LiveResult],
 ) -> Iterator[Change]:
     """Yield the effect of each variation.
 
     Args:
         comparison: What is to be explained.
         simulate: Runs a scenario as the comparison's simulated runs were.
+        virtual: Runs one in virtual time, on the seeds of the simulated runs.
         live: Runs one as the comparison's live runs were.
     """
-    yield from _parts(comparison, live)
+    yield from _parts(comparison, virtual, live)
     for variation, scenario in variations(comparison.live.scenario):
         if variation.where == "simulated":
             runs: Sequence[Any] = simulate(scenario).runs
@@ -237,9 +248,10 @@ def explain(
 
 
 def exchanges(scenario: str) -> list[tuple[Variation, str]]:
-    """Return the steps from perhop's TCP at both ends to the connections of a scenario (canonical JSON).
+    """Return the steps from the simulation to the connections of a scenario (canonical JSON).
 
-    Each is with the scenario that it makes; that of the last is the scenario itself. Empty without TCP.
+    Each is with the scenario that it makes; that of the last is the scenario itself. Only where all flows are
+    TCP, and none is a user's, does virtual time tell the wire from scheduling. Empty without TCP.
     """
     content = json.loads(scenario)
     ends = _engine.tcp_ends(scenario)
@@ -249,7 +261,8 @@ def exchanges(scenario: str) -> list[tuple[Variation, str]]:
     ]
     if not any(able):
         return []
-    steps = [(WIRE, _with_ends(content, [one and ("perhop", "perhop") for one in able]))]
+    ours = _with_ends(content, [one and ("perhop", "perhop") for one in able])
+    steps = [(WIRE, ours), (SCHEDULING, ours)] if all(able) else [(WIRE_AND_SCHEDULING, ours)]
     if any(one and one[1] == "kernel" for one in able):
         steps.append((RECEIVER, _with_ends(content, [one and ("perhop", one[1]) for one in able])))
     if any(one and one[0] == "kernel" for one in able):
@@ -267,17 +280,24 @@ def _with_ends(content: Mapping[str, Any], ends: Sequence[tuple[str, str] | None
     return json.dumps(changed)
 
 
-def _parts(comparison: Comparison, live: Callable[[str], LiveResult]) -> Iterator[Change]:
+def _parts(
+    comparison: Comparison, virtual: Callable[[str], LiveResult], live: Callable[[str], LiveResult]
+) -> Iterator[Change]:
     """Yield the effect of each exchange, up to the connections as they were compared."""
     before, steps = comparison.simulated_samples, exchanges(comparison.live.scenario)
     for variation, scenario in steps:
         if variation is steps[-1][0]:
             samples, runs, left_out = comparison.live_samples, len(comparison.live.runs), 0
         else:
-            valid, left_out = _valid(live(scenario))
+            in_virtual_time = variation.where == "virtual"
+            valid, left_out = _valid((virtual if in_virtual_time else live)(scenario))
             samples, runs = collect(valid), len(valid)
         left = _differences(samples, comparison.live_samples)
-        yield Change(variation, _differences(before, samples), left, runs, left_out)
+        if variation is WIRE:  # on the same seeds as the simulation
+            by = {key: paired(samples[key], before[key]) for key in before if key in samples}
+        else:
+            by = _differences(before, samples)
+        yield Change(variation, by, left, runs, left_out)
         before = samples
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from perhop.real_packets.laboratory import LiveReport, LiveResult
 from perhop.runs import summary
 from perhop.runs.summary import Summary
-from perhop.show.numbers import measured
+from perhop.show.numbers import MISSING, measured
 from perhop.show.report import Records, Report, Text, as_text
 
 
@@ -71,7 +71,7 @@ def _row(report: LiveReport) -> dict[str, str]:
         "packets": f"{report.packets:,}",
         **{f"late {q}, ms": measured(late[q] * 1e3) for q in ("p50", "p99", "p99.9", "max")},
         "pause, ms": measured(late["pause"] * 1e3),
-        "CPU, %": measured(100 * findings["cpu_s"] / findings["wall_s"]),
+        "CPU, %": measured(100 * findings["cpu_s"] / findings["wall_s"]) if findings["wall_s"] else MISSING,
         "CPU, us/p": measured(report.cpu_per_packet_s * 1e6),
         "priority": "real-time" if findings["real_time"] else "normal",
     }

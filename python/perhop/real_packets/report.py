@@ -86,9 +86,10 @@ READING_DIRECTIONS = (
 )
 READING_PARTS = (
     "First line: the difference. Other lines: its parts, with 95 % intervals, which add up to it but for "
-    "invalid runs. perhop's own TCP is the simulated one behind real segments: what it does otherwise on "
-    "real packets is due to the wire (handshakes, windows in bytes, the kernel's IP) and to when threads "
-    "run; what changes where the kernel's receiver, and then its sender, take its place is theirs."
+    "invalid runs. perhop's own TCP is the simulated one behind real segments. Wire: what segments change in "
+    "virtual time (handshakes, options, windows in bytes). Scheduling: what real time adds, as threads run "
+    "late and packets pass the kernel's IP; with flows that are not TCP it is not told from the wire. "
+    "Receiver, sender: what changes where the kernel's take the place of perhop's."
 )
 READING_CHANGES = (
     "First line: the difference to explain. Other lines: how much one change to the simulated TCP (on the "
@@ -400,6 +401,8 @@ def _agreement(found: Sequence[Direction]) -> str:
     return f"Of {counted(len(found), 'difference')} {counts}."
 
 
+EXCHANGES = {"virtual", "exchanged"}
+"""The places of the steps from the simulation to real packets."""
 EXPLAINED = {
     "throughput of a flow, Mbit/s": ("throughput",),
     "RTT, ms": ("rtt",),
@@ -412,12 +415,12 @@ EXPLAINED = {
 def _effects(compared: Compared, place: int, style: Style) -> Iterator[Part]:
     """Yield the effects of variations: a table for each measure of the classes, and one of the links."""
     changes = compared.changes[place]
-    parts = [change for change in changes if change.variation.where == "exchanged"]
+    parts = [change for change in changes if change.variation.where in EXCHANGES]
     if parts:
         yield from _table_of_changes(
             compared, place, parts, ("Parts of the difference", READING_PARTS), style
         )
-    others = [change for change in changes if change.variation.where != "exchanged"]
+    others = [change for change in changes if change.variation.where not in EXCHANGES]
     yield from _table_of_changes(compared, place, others, ("Effect of each change", READING_CHANGES), style)
 
 
@@ -458,7 +461,7 @@ def _table_of_changes(
 def _title(change: Change) -> str:
     """The head of a change's row."""
     where, text = change.variation.where, change.variation.text
-    return text if where == "exchanged" else f"{where}: {text}"
+    return text if where in EXCHANGES else f"{where}: {text}"
 
 
 def _to_explain(lines: Sequence[Line], style: Style) -> dict[str, str]:

@@ -7,7 +7,8 @@ namespaces and devices belong to this process and go with it, however it ends.
 Without a scenario it only tries whether there could be a run.
 
 Arguments: the engine's file. Standard input: a JSON object with `scenario`, `seed`, and how it is
-to be done: `real_time`, `device`, `watch_s`; or with `kernel_queue`, packets for a queue of the kernel.
+to be done: `real_time`, `device`, `watch_s`, or `virtual_time`; or with `kernel_queue`, packets for a queue
+of the kernel.
 Standard output: a pickled pair for each message, ("glimpse", line) and in the end ("done", result) or (name
 of an exception, text).
 """
@@ -25,6 +26,9 @@ def run(engine: Any, wanted: dict[str, Any], tell: Callable[[str, object], None]
     if "kernel_queue" in wanted:
         passed: dict[str, Any] = engine.kernel_queue(**wanted["kernel_queue"])
         return passed
+    if wanted.get("virtual_time"):
+        made: dict[str, Any] = engine.live_in_virtual_time(wanted["scenario"], wanted["seed"])
+        return made
     watch_s = wanted["watch_s"]
     result: dict[str, Any] = engine.live(
         wanted["scenario"],

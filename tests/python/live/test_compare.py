@@ -18,7 +18,7 @@ import perhop as package
 from perhop.errors import ArgumentError, PerhopError
 from perhop.real_packets import report
 from perhop.real_packets.equivalence import MARGINS, Comparison, Key, Margin, collect, directions, margins
-from perhop.real_packets.explain import explain, otherwise, variations
+from perhop.real_packets.explain import exchanges, explain, otherwise, variations
 from perhop.real_packets.report import Compared
 from perhop.runs import simulate
 from perhop.runs.result import Result
@@ -314,12 +314,17 @@ def test_changes_are_against_what_was_compared() -> None:
         lived.append(text)
         return pretend(SMALL, 3, spoilt=(102,))
 
-    changes = list(explain(found, simulate, live))
-    parts = [one for one in changes if one.variation.where == "exchanged"]
-    assert [one.variation.id for one in parts] == ["wire", "receiver", "sender"]
-    assert len(simulated) + len(lived) == len(changes) - 1, "the last exchange is what was compared"
+    def virtual(text: str) -> LiveResult:
+        assert text == exchanges(found.live.scenario)[1][1], "the scenario of the step after it, in real time"
+        return pretend(FASTER, 20, seed=1)
+
+    changes = list(explain(found, simulate, virtual, live))
+    parts = [one for one in changes if one.variation.where in {"virtual", "exchanged"}]
+    assert [one.variation.id for one in parts] == ["wire", "scheduling", "receiver", "sender"]
+    assert len(simulated) + len(lived) == len(changes) - 2, "the last exchange is what was compared"
     ends = [json.loads(text)["flows"][0]["live"] for text in lived[:2]]
     assert ends == [{"sender": "perhop", "receiver": end} for end in ("perhop", "kernel")]
+    assert parts[0].by[Key("class", "gold", "throughput")].freedom == 19, "the seeds of the simulation"
     key = Key("class", "gold", "throughput")
     whole = next(line for line in found.lines if line.key == key).test
     assert whole is not None

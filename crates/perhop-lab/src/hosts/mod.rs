@@ -1,7 +1,7 @@
 //! The two hosts: a few threads each, in a network namespace of its own.
 
 mod counts;
-mod endpoints;
+pub(crate) mod endpoints;
 mod limits;
 mod receiving;
 mod role;

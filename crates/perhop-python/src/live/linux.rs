@@ -80,8 +80,29 @@ pub(crate) fn live<'py>(
     if let Some(error) = failed {
         return Err(error);
     }
+    to_dict(py, &scenario, run)
+}
+
+/// Runs a scenario once with perhop's own TCP and the data plane in virtual time, without the kernel.
+#[pyfunction]
+pub(crate) fn live_in_virtual_time<'py>(
+    py: Python<'py>,
+    scenario: &str,
+    seed: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let scenario =
+        Scenario::from_json_for(scenario, "scenario", Driver::RealPackets, &NoFiles).map_err(refused)?;
+    let run = py.detach(|| perhop_lab::run_in_virtual_time(&scenario, seed, &AtomicBool::new(false)));
+    to_dict(py, &scenario, run)
+}
+
+fn to_dict<'py>(
+    py: Python<'py>,
+    scenario: &Scenario,
+    run: Result<Run, LabError>,
+) -> PyResult<Bound<'py, PyDict>> {
     let Run { outcome, report } = run.map_err(|error| raised(&error))?;
-    let dict = outcome::to_dict(py, &scenario, outcome)?;
+    let dict = outcome::to_dict(py, scenario, outcome)?;
     dict.set_item("live", in_json(&report).to_string())?;
     Ok(dict)
 }

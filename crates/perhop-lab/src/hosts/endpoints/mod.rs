@@ -1,40 +1,49 @@
 //! perhop's own TCP at a host: the connections whose sender or receiver is the simulator's.
 //!
-//! They have an address of their own behind a second interface of the host, whose kernel forwards their
-//! packets as it would those of another machine. So the packets pass the kernel's IP, and no TCP of it.
+//! It does no I/O and reads no clock. A driver passes in packets, tasks that are due and the time:
+//! [`tun`] on real packets, [`virtual_time`](crate::virtual_time) without the kernel.
+
+mod tun;
 
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nix::sys::epoll::EpollFlags;
 use perhop_core::control::Message;
 use perhop_core::meter::{Conditioner, MeterParams};
 use perhop_core::{Color, Context, Duration, FlowId, Header, Instant, Rng};
 use perhop_endpoint::{Connection, Ended, Segment, Setup, read_too_big};
-use perhop_live::device::{Device, Tun, TunSpec};
-use perhop_live::{HEAD, Windows, wire};
-use perhop_scenario::format::IpVersion;
+use perhop_live::{Windows, wire};
 use perhop_sim::transport::SenderStatistics;
 
-use super::role::{self, Common, Host, Role};
-use super::{Done, KERNEL_QUEUE, OWN_INTERFACE, OWN_IPV4, OWN_IPV6, end_of};
-use crate::error::LabError;
-use crate::sandbox;
+use super::{Done, Shared, end_of};
 use crate::setting::{FIRST_PORT, HostFlow, LISTENER, OwnTcp, PROTOCOL_UDP, Setting, Side};
 
-/// The key of the device.
-const DEVICE: u64 = u64::MAX - 2;
-/// How many packets are read before the timers have their turn.
-const BURST: usize = 64;
+pub(super) use tun::{open, run};
 
-/// A task of the connections.
+/// A task of a flow's end, by the number of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Task {
+pub(crate) enum Task {
+    /// Open the connection.
     Start(usize),
+    /// Call the connection, which has something to do.
     Wake(usize),
+    /// Send no more.
     Stop(usize),
+}
+
+/// What the ends of connections need of their driver.
+pub(crate) trait Driver {
+    /// Returns the time of the run.
+    fn now(&self) -> Instant;
+    /// Plans a task.
+    fn at(&mut self, at: Instant, task: Task);
+    /// Puts a packet on the wire. It may wait for others until [`flush`](Self::flush).
+    fn send(&mut self, packet: &[u8]);
+    /// Puts on the wire whatever waits.
+    fn flush(&mut self) {}
+    /// Learns how late a flow starts, which should have at `due`.
+    fn note_lateness(&mut self, _number: usize, _due: Instant) {}
 }
 
 /// What this host counted of one flow.
@@ -67,66 +76,29 @@ struct Marker {
     params: MeterParams,
 }
 
-/// The role of a host for its ends of perhop's own TCP.
-struct Endpoints<'a> {
+/// The ends of perhop's own TCP at a host.
+pub(crate) struct Endpoints<'a> {
     side: Side,
-    device: Tun,
+    setting: &'a Setting,
+    shared: &'a Shared,
     windows: Arc<Windows>,
     /// By the number of the flow.
     ends: Vec<Option<End<'a>>>,
     open: BTreeSet<usize>,
     completed: Vec<Option<Instant>>,
     last: Vec<Instant>,
-    inbox: Box<[u8]>,
     outbox: Box<[u8]>,
-    seed: u64,
 }
 
 /// The results of a host's own TCP, by flow: of senders since the warm-up, and of receivers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Own {
+pub(crate) struct Own {
     counts: Vec<Option<Counts>>,
     failed: Vec<String>,
     unconnected: Vec<String>,
     late: Option<(String, Duration)>,
     completed: Vec<Option<Instant>>,
     last: Vec<Instant>,
-}
-
-/// Makes the interface of perhop's own TCP in the calling thread's namespace, and lets its kernel forward.
-pub(super) fn open(setting: &Setting, side: Side) -> Result<Tun, LabError> {
-    let six = setting.ip == IpVersion::V6;
-    sandbox::set(if six { "net.ipv6.conf.all.forwarding" } else { "net.ipv4.ip_forward" }, "1")?;
-    let side = side as usize;
-    let spec = TunSpec {
-        name: OWN_INTERFACE.into(),
-        mtu: setting.mtu,
-        ipv4: (!six).then_some((OWN_IPV4[side][0], 24)),
-        ipv6: six.then_some((OWN_IPV6[side][0], 64)),
-        queue: KERNEL_QUEUE,
-    };
-    Tun::open(&spec).map_err(LabError::doing("making the interface of perhop's own TCP"))
-}
-
-/// Runs a host's own TCP until the end of the run; the calling thread is in the host's namespace.
-pub(super) fn run(common: Common<'_>, device: Tun, windows: Arc<Windows>) -> io::Result<Own> {
-    let Common { side, setting, .. } = common;
-    let end = |flow| End::new(flow, side);
-    let flows = setting.flows.len();
-    let room = vec![0; usize::from(u16::MAX)].into_boxed_slice();
-    let endpoints = Endpoints {
-        side,
-        device,
-        windows,
-        ends: setting.flows.iter().map(end).collect(),
-        open: BTreeSet::new(),
-        completed: vec![None; flows],
-        last: vec![Instant::ZERO; flows],
-        inbox: room.clone(),
-        outbox: room,
-        seed: setting.seed,
-    };
-    role::run(endpoints, common, None)
 }
 
 impl<'a> End<'a> {
@@ -148,7 +120,7 @@ impl<'a> End<'a> {
         })
     }
 
-    fn setup(&self, setting: &Setting, side: Side, seed: u64) -> Setup {
+    fn setup(&self, setting: &Setting, side: Side) -> Setup {
         let sends = side == self.flow.from;
         let (near, far) = if sends { (self.flow.port, LISTENER) } else { (LISTENER, self.flow.port) };
         Setup {
@@ -158,8 +130,8 @@ impl<'a> End<'a> {
             ecn: self.own.ecn,
             volume: if sends { self.flow.volume } else { Some(0) },
             reserved: self.own.reserved,
-            first_number: Rng::stream(seed, &format!("{}/{near}/first number", self.flow.name)).next_u64()
-                as u32,
+            first_number: Rng::stream(setting.seed, &format!("{}/{near}/first number", self.flow.name))
+                .next_u64() as u32,
             seed: self.own.seed,
         }
     }
@@ -179,50 +151,63 @@ impl Marker {
     }
 }
 
-impl Role for Endpoints<'_> {
-    type Task = Task;
-    type Results = Own;
+impl Counts {
+    fn since(&self, before: &Self) -> Self {
+        let new = |now: [u64; 3], then: [u64; 3]| std::array::from_fn(|color| now[color] - then[color]);
+        Self {
+            statistics: self.statistics.since(&before.statistics),
+            acked: self.acked - before.acked,
+            receiver_window: self.receiver_window,
+            marked: new(self.marked, before.marked),
+            policed: new(self.policed, before.policed),
+        }
+    }
+}
 
-    fn begin(&mut self, host: &mut Host<'_, Task>) -> io::Result<()> {
-        host.waiter.add(&self.device, EpollFlags::EPOLLIN, DEVICE)?;
+impl<'a> Endpoints<'a> {
+    /// Makes those of a host, without a connection.
+    pub(crate) fn new(side: Side, setting: &'a Setting, shared: &'a Shared, windows: Arc<Windows>) -> Self {
+        let flows = setting.flows.len();
+        Self {
+            side,
+            setting,
+            shared,
+            windows,
+            ends: setting.flows.iter().map(|flow| End::new(flow, side)).collect(),
+            open: BTreeSet::new(),
+            completed: vec![None; flows],
+            last: vec![Instant::ZERO; flows],
+            outbox: vec![0; usize::from(u16::MAX)].into_boxed_slice(),
+        }
+    }
+
+    /// Plans when flows start and stop.
+    pub(crate) fn begin(&self, driver: &mut impl Driver) {
         for (number, end) in self.ends.iter().enumerate() {
             let Some(End { flow, .. }) = end else { continue };
             if flow.from == self.side {
-                host.at(flow.start, Task::Start(number));
-                host.at(flow.stop.unwrap_or(Instant::NEVER), Task::Stop(number));
+                driver.at(flow.start, Task::Start(number));
+                driver.at(flow.stop.unwrap_or(Instant::NEVER), Task::Stop(number));
             }
         }
-        Ok(())
     }
 
-    fn on_task(&mut self, host: &mut Host<'_, Task>, task: Task, due: Instant) -> io::Result<()> {
+    /// Does a task that was due at a time.
+    pub(crate) fn on_task(&mut self, driver: &mut impl Driver, task: Task, due: Instant) {
         match task {
-            Task::Start(number) => self.start(host, number, due),
-            Task::Wake(number) => self.wake(host, number, due),
-            Task::Stop(number) => self.stop(host, number),
+            Task::Start(number) => self.start(driver, number, due),
+            Task::Wake(number) => self.wake(driver, number, due),
+            Task::Stop(number) => self.stop(driver, number),
         }
-        Ok(())
     }
 
-    fn on_socket(&mut self, host: &mut Host<'_, Task>, _: usize, _: EpollFlags) -> io::Result<()> {
-        let mut room = std::mem::take(&mut self.inbox);
-        for _ in 0..BURST {
-            match self.device.receive(&mut [0; HEAD], &mut room)? {
-                Some(length) => self.on_packet(host, &room[..length]),
-                None => break,
-            }
-        }
-        self.inbox = room;
-        Ok(())
-    }
-
-    fn ask(&mut self, host: &Host<'_, Task>) {
-        let now = host.now();
-        for number in self.open.clone() {
+    /// Publishes windows and round-trip times, and notes what the connections have counted.
+    pub(crate) fn ask(&mut self, now: Instant) {
+        for &number in &self.open {
             let Some(end) = &mut self.ends[number] else { continue };
             let Some(connection) = &end.connection else { continue };
             let rtt_us = connection.smoothed_rtt().unwrap_or(0.0) * 1e6;
-            host.common.shared.flows[number].rtt_us.store(rtt_us as u32, Ordering::Relaxed);
+            self.shared.flows[number].rtt_us.store(rtt_us as u32, Ordering::Relaxed);
             let window = (!connection.is_sent()).then(|| connection.window() as u32);
             end.latest.statistics = connection.statistics(now);
             end.latest.acked = connection.bytes().0;
@@ -231,18 +216,17 @@ impl Role for Endpoints<'_> {
         }
     }
 
-    fn warmed_up(&mut self) {
+    /// Begins to count: the warm-up is over.
+    pub(crate) fn warmed_up(&mut self) {
         for end in self.ends.iter_mut().flatten() {
             end.at_warmup = end.latest.clone();
         }
     }
 
-    fn results(self, host: &Host<'_, Task>) -> Own {
+    /// Returns the results; `late` is the flow that started latest, compared with when it should have.
+    pub(crate) fn results(self, late: Option<(usize, Duration)>) -> Own {
         let mut own = Own { completed: self.completed, last: self.last, ..Own::default() };
-        own.late = host.late.map(|(flow, late)| {
-            let flow = &host.common.setting.flows[flow];
-            (format!("the start of {}", flow.name), late)
-        });
+        own.late = late.map(|(flow, late)| (format!("the start of {}", self.setting.flows[flow].name), late));
         for end in &self.ends {
             let sends = end.as_ref().filter(|end| end.flow.from == self.side);
             own.counts.push(sends.map(|end| end.latest.since(&end.at_warmup)));
@@ -257,47 +241,32 @@ impl Role for Endpoints<'_> {
         }
         own
     }
-}
 
-impl Counts {
-    fn since(&self, before: &Self) -> Self {
-        let new = |now: [u64; 3], then: [u64; 3]| std::array::from_fn(|color| now[color] - then[color]);
-        Self {
-            statistics: self.statistics.since(&before.statistics),
-            acked: self.acked - before.acked,
-            receiver_window: self.receiver_window,
-            marked: new(self.marked, before.marked),
-            policed: new(self.policed, before.policed),
-        }
-    }
-}
-
-impl Endpoints<'_> {
-    fn start(&mut self, host: &mut Host<'_, Task>, number: usize, due: Instant) {
+    fn start(&mut self, driver: &mut impl Driver, number: usize, due: Instant) {
         let Some(end) = &mut self.ends[number] else { return };
-        let setup = end.setup(host.common.setting, self.side, self.seed);
-        let mut connection = Connection::open(setup, host.now());
+        let setup = end.setup(self.setting, self.side);
+        let mut connection = Connection::open(setup, driver.now());
         if end.flow.volume.is_some() {
             connection.close(); // With its volume.
         }
         if end.flow.is_passing {
-            host.note_lateness(number, due);
+            driver.note_lateness(number, due);
         }
         end.connection = Some(connection);
         self.open.insert(number);
-        self.transmit(host, number, host.now());
+        self.transmit(driver, number, driver.now());
     }
 
-    fn stop(&mut self, host: &mut Host<'_, Task>, number: usize) {
+    fn stop(&mut self, driver: &mut impl Driver, number: usize) {
         let Some(Some(connection)) = self.ends[number].as_mut().map(|end| &mut end.connection) else {
             return;
         };
         connection.stop();
-        self.transmit(host, number, host.now());
+        self.transmit(driver, number, driver.now());
     }
 
     /// Wakes a connection. It keeps its own time, so that a late wake-up does not make it slower.
-    fn wake(&mut self, host: &mut Host<'_, Task>, number: usize, due: Instant) {
+    fn wake(&mut self, driver: &mut impl Driver, number: usize, due: Instant) {
         let Some(end) = &mut self.ends[number] else { return };
         if end.scheduled != due {
             return; // An earlier wake-up took its place.
@@ -308,13 +277,13 @@ impl Endpoints<'_> {
         {
             connection.on_wake(due);
         }
-        self.transmit(host, number, due);
+        self.transmit(driver, number, due);
     }
 
     /// Takes a packet: a segment, a report of a marker, or one that a packet was too large.
-    fn on_packet(&mut self, host: &mut Host<'_, Task>, packet: &[u8]) {
-        let now = host.now();
-        let Ok(segment) = Segment::parse(packet) else { return self.on_report(host, packet, now) };
+    pub(crate) fn on_packet(&mut self, driver: &mut impl Driver, packet: &[u8]) {
+        let now = driver.now();
+        let Ok(segment) = Segment::parse(packet) else { return self.on_report(driver, packet, now) };
         let port = if segment.destination.port() == LISTENER {
             segment.source.port()
         } else {
@@ -329,17 +298,17 @@ impl Endpoints<'_> {
                 connection.close();
             }
         } else {
-            let setup = end.setup(host.common.setting, self.side, self.seed);
+            let setup = end.setup(self.setting, self.side);
             end.connection = Connection::accept(setup, &segment, now);
         }
         if received > 0 {
-            self.count(host, number, received, now);
+            self.count(number, received, now);
         }
-        self.transmit(host, number, now);
+        self.transmit(driver, number, now);
     }
 
-    fn count(&mut self, host: &Host<'_, Task>, number: usize, bytes: u64, now: Instant) {
-        let Common { setting, shared, .. } = host.common;
+    fn count(&mut self, number: usize, bytes: u64, now: Instant) {
+        let Self { setting, shared, .. } = *self;
         self.last[number] = now;
         let received = shared.flows[number].received.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if setting.flows[number].volume.is_some_and(|volume| received >= volume) {
@@ -347,7 +316,7 @@ impl Endpoints<'_> {
         }
     }
 
-    fn on_report(&mut self, host: &mut Host<'_, Task>, packet: &[u8], now: Instant) {
+    fn on_report(&mut self, driver: &mut impl Driver, packet: &[u8], now: Instant) {
         let of_path = read_too_big(packet);
         let Some(port) = of_path.map(|report| report.source.port()).or_else(|| {
             let tuple = wire::parse(packet).ok()?.tuple;
@@ -365,12 +334,12 @@ impl Endpoints<'_> {
             Some(report) => connection.on_too_big(&report),
             None => connection.on_message(&Message::MarkedOut),
         }
-        self.transmit(host, number, now);
+        self.transmit(driver, number, now);
     }
 
     /// Puts on the wire whatever a connection has for it.
-    fn transmit(&mut self, host: &mut Host<'_, Task>, number: usize, now: Instant) {
-        let Self { ends, device, outbox, .. } = self;
+    fn transmit(&mut self, driver: &mut impl Driver, number: usize, now: Instant) {
+        let Self { ends, outbox, .. } = self;
         let Some(End { connection: Some(connection), marker, rng, latest, scheduled, .. }) =
             &mut ends[number]
         else {
@@ -387,21 +356,20 @@ impl Endpoints<'_> {
                     continue;
                 }
             }
-            device.send(&[0; HEAD], bytes);
+            driver.send(bytes);
         }
-        // What the kernel does not take is lost, as a packet on the wire may be.
-        device.flush();
+        driver.flush();
         let at = connection.wake();
         if at < *scheduled {
             *scheduled = at;
-            host.at(at, Task::Wake(number));
+            driver.at(at, Task::Wake(number));
         }
     }
 }
 
 impl Done {
     /// Adds the results of perhop's own TCP at this host.
-    pub(super) fn add(&mut self, setting: &Setting, side: Side, own: Own) {
+    pub(crate) fn add(&mut self, setting: &Setting, side: Side, own: Own) {
         let flows = setting.flows.len();
         let Self { sent, received, .. } = self;
         sent.statistics.resize_with(flows, SenderStatistics::default);
