@@ -1,5 +1,5 @@
-//! Transfers between perhop's own TCP and the kernel's over a wire that loses, reorders and repeats packets:
-//! every byte arrives, and no other.
+//! Transfers between perhop's own TCP and the kernel's over a wire that loses, reorders and repeats packets,
+//! while a stranger sends forged segments (RFC 5961): every byte arrives, and no other.
 //!
 //! `PERHOP_TRANSFER_BYTES` sets the size (2 MB), `PERHOP_TRANSFER_SEED` what happens to packets, and
 //! `PERHOP_TRANSFER_CAPTURES` a folder for captures of all packets, which tshark judges where it is
@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::channel;
@@ -19,12 +20,13 @@ use std::thread;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
-use perhop_core::{Context, Duration, Instant, Rng};
+use perhop_core::{Context, Dscp, Duration, Instant, Rng};
 use perhop_endpoint::{Connection, Ended, Flags, Segment, Setup, pattern};
 use perhop_live::device::{Device, Tun, TunSpec};
 use perhop_live::{Clock, HEAD};
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use sha2::{Digest, Sha256};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 const MTU: u16 = 1280;
 const DELAY: Duration = Duration::from_nanos(200_000);
@@ -163,8 +165,7 @@ struct Edge {
 
 impl Edge {
     /// Learns of a segment of the kernel's.
-    fn offer(&mut self, packet: &[u8]) {
-        let Ok(segment) = Segment::parse(packet) else { return };
+    fn offer(&mut self, segment: &Segment<'_>) {
         let scale = if segment.flags.has(Flags::SYN) {
             self.scale = segment.options.scale.unwrap_or(0);
             0
@@ -187,6 +188,90 @@ impl Edge {
             beyond <= 0 || segment.flags.has(Flags::SYN),
             "{beyond} bytes beyond the window: {segment:?}"
         );
+    }
+}
+
+/// Sends forged segments to perhop's end in the kernel's name, from a raw socket in the kernel's namespace.
+///
+/// It knows the ports and sees the kernel's segments, but never sends the one sequence number with which a
+/// RST would be right (RFC 5961, section 3.2), nor data that are right in sequence and acknowledgement.
+struct Stranger {
+    socket: Socket,
+    rng: Rng,
+    next: Instant,
+    /// The number behind the last byte of the kernel's, and what the kernel has acknowledged.
+    seen: Option<(u32, u32)>,
+    times: Option<(u32, u32)>,
+    /// The kernel's end, and perhop's.
+    ends: Option<[SocketAddr; 2]>,
+    sent: u64,
+}
+
+impl Stranger {
+    const EVERY: Duration = Duration::from_millis(1);
+    /// Tells its segments from the kernel's.
+    const DSCP: u8 = 8;
+
+    fn new(six: bool, seed: u64) -> Self {
+        let domain = if six { Domain::IPV6 } else { Domain::IPV4 };
+        // IPPROTO_RAW: what is sent begins with the IP header.
+        let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(255))).unwrap();
+        let rng = Rng::stream(seed, "stranger");
+        Self { socket, rng, next: Instant::ZERO, seen: None, times: None, ends: None, sent: 0 }
+    }
+
+    /// Looks at a segment of the kernel's.
+    fn see(&mut self, segment: &Segment<'_>) {
+        let flags = [Flags::SYN, Flags::FIN].map(|flag| u32::from(segment.flags.has(flag)));
+        let end = segment.sequence.wrapping_add(segment.data.len() as u32 + flags[0] + flags[1]);
+        let ahead = |before: u32, now: u32| if now.wrapping_sub(before) < 1 << 31 { now } else { before };
+        let (before, acknowledged) = self.seen.unwrap_or((end, segment.acknowledged));
+        self.seen = Some((ahead(before, end), ahead(acknowledged, segment.acknowledged)));
+        self.times = segment.options.times.or(self.times);
+        self.ends = Some([segment.source, segment.destination]);
+    }
+
+    /// Sends one, if it is time.
+    fn act(&mut self, now: Instant) {
+        let Some(([source, destination], (edge, acknowledged))) = self.ends.zip(self.seen) else { return };
+        if now < self.next {
+            return;
+        }
+        self.next = now + Self::EVERY;
+        // Segments are longer, so no segment begins here.
+        let near = 1 + self.rng.up_to(998) as u32;
+        let far = 1 << 30;
+        let (flags, sequence, acknowledged) = match self.rng.up_to(8) {
+            0 => (Flags::RST, edge.wrapping_add(near), 0),
+            1 => (Flags::RST | Flags::ACK, edge.wrapping_sub(near), acknowledged),
+            2 => (Flags::RST, edge.wrapping_add(far), 0),
+            3 => (Flags::SYN, edge.wrapping_add(near), 0),
+            4 => (Flags::SYN | Flags::ACK, edge, acknowledged),
+            // Data before the window, beyond it, and within it, acknowledging what was never sent or long ago.
+            5 => (Flags::ACK | Flags::PSH, edge.wrapping_sub(far), acknowledged),
+            6 => (Flags::ACK | Flags::FIN, edge.wrapping_add(far), acknowledged),
+            7 => (Flags::ACK | Flags::PSH, edge, acknowledged.wrapping_add(far)),
+            _ => (Flags::ACK | Flags::PSH, edge, acknowledged.wrapping_sub(far)),
+        };
+        let data: &[u8] = if flags.has(Flags::ACK) && !flags.has(Flags::SYN) { &[0xee; 100] } else { &[] };
+        let forged = Segment {
+            source,
+            destination,
+            dscp: Dscp::new(Self::DSCP).unwrap(),
+            ecn: perhop_core::Ecn::NotCapable,
+            sequence,
+            acknowledged,
+            flags,
+            window: u16::MAX,
+            options: perhop_endpoint::Options { times: self.times, ..Default::default() },
+            data,
+        };
+        let mut room = [0; 300];
+        let length = forged.write(7, data.len(), |into| into.copy_from_slice(data), &mut room).unwrap();
+        // A raw socket of IPv6 takes no port.
+        let address = SockAddr::from(SocketAddr::new(destination.ip(), 0));
+        self.socket.send_to(&room[..length], &address).unwrap();
+        self.sent += 1;
     }
 }
 
@@ -213,12 +298,12 @@ fn transfer(sender: Sender, six: bool, bytes: u64, seed: u64, capture: Option<&P
             fs::write("/proc/sys/net/ipv6/ip_nonlocal_bind", "1").unwrap();
         }
         let listener = TcpListener::bind(SocketAddr::new(theirs, 5001)).unwrap();
-        to_main.send(tun).unwrap();
+        to_main.send((tun, Stranger::new(six, seed))).unwrap();
         results.send(kernels(&listener, SocketAddr::new(ours, 5001), sender, bytes)).unwrap();
         // The namespace lasts as long as this thread.
         let _ = until.recv();
     });
-    let mut tun = from_host.recv().unwrap();
+    let (mut tun, mut stranger) = from_host.recv().unwrap();
     let (mut capture, mut edge) = (Capture::new(capture), Edge::default());
     let clock = Clock::start();
     let mut wire = Wire { transit: BTreeMap::new(), rng: Rng::stream(seed, "wire"), sent: 0, ills: [0; 3] };
@@ -246,7 +331,12 @@ fn transfer(sender: Sender, six: bool, bytes: u64, seed: u64, capture: Option<&P
         assert!(now.since(Instant::ZERO) < PATIENCE, "{sender:?} {:?}", connection.map(|it| it.bytes()));
         while let Some(length) = tun.receive(&mut [0; HEAD], &mut room).unwrap() {
             capture.note(&room[..length], now);
-            edge.offer(&room[..length]);
+            if let Ok(segment) = Segment::parse(&room[..length])
+                && segment.dscp.get() != Stranger::DSCP
+            {
+                edge.offer(&segment);
+                stranger.see(&segment);
+            }
             wire.put(false, &room[..length], now);
         }
         while let Some(first) = wire.transit.first_entry().filter(|first| first.key().0 <= now) {
@@ -266,6 +356,9 @@ fn transfer(sender: Sender, six: bool, bytes: u64, seed: u64, capture: Option<&P
             }
         }
         let Some(open) = &mut connection else { continue };
+        if open.is_open() {
+            stranger.act(now);
+        }
         if open.is_received() {
             open.close();
         }
@@ -282,7 +375,6 @@ fn transfer(sender: Sender, six: bool, bytes: u64, seed: u64, capture: Option<&P
         }
         let next = wire.transit.first_key_value().map_or(Instant::NEVER, |((at, _), _)| *at).min(open.wake());
         if next > clock.now() + Duration::from_millis(1) {
-            use std::os::fd::AsFd;
             let _ = poll(&mut [PollFd::new(tun.as_fd(), PollFlags::POLLIN)], PollTimeout::from(1_u8));
         }
     }
@@ -295,10 +387,11 @@ fn transfer(sender: Sender, six: bool, bytes: u64, seed: u64, capture: Option<&P
     let sent = connection.statistics(clock.now());
     let [lost, late, twice] = wire.ills;
     let line = format!(
-        "{sender:?} sends {bytes} B over IPv{}: {seconds:.1} s, {:.0} Mbit/s; {lost} packets lost, {late} late, {twice} twice; sent \
-         again by perhop: {}",
+        "{sender:?} sends {bytes} B over IPv{}: {seconds:.1} s, {:.0} Mbit/s; {lost} packets lost, {late} late, {twice} twice, {} \
+         forged; sent again by perhop: {}",
         if six { 6 } else { 4 },
         bytes as f64 * 8e-6 / seconds,
+        stranger.sent,
         sent.retransmitted
     );
     (if is_ours { at_kernel } else { digest(hash) }, line)
