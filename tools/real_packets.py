@@ -70,6 +70,7 @@ MEDIA: dict[str, Any] = {
     "burst-loss": {"good-to-bad": 0.01, "bad-to-good": 0.25},
     "jitter": {"distribution": "uniform", "max": "1ms", "reorder": True},
 }
+OWN_TCP = {"sender": "perhop", "receiver": "perhop"}
 DIRECTION: dict[str, Any] = {"queue": QUEUE, "meters": [{"name": "all", "profile": METER}], **MEDIA}
 KEYS: dict[str, dict[str, Table]] = {
     "Scenario": {
@@ -136,6 +137,18 @@ KEYS: dict[str, dict[str, Table]] = {
         ]
     }
     | {"list": {"flow": {"arrivals": {"list": [["100ms", "3kB"]]}}}},
+    "Live": {
+        key: {"live": {key: value}}
+        for key, value in {
+            "ip": 6,
+            "sysctl": {"net.ipv4.tcp_sack": 0},
+            "max-lateness": "100ms",
+            **OWN_TCP,
+        }.items()
+    },
+    "FlowLive": {
+        key: {"flow": {"live": {key: value}}} for key, value in {"congestion": "reno", **OWN_TCP}.items()
+    },
 }
 """For each key of a table of the schema what is changed of the smallest scenario; None takes a key away."""
 BASE = {
@@ -157,6 +170,8 @@ PARTS = {
     "Flow": "keys of a group of flows",
     "LabelSwitchedPath": "keys of a path",
     "Arrivals": "keys of `arrivals`",
+    "Live": "keys of `[live]`",
+    "FlowLive": "keys of a group's `live`",
 }
 """The names of the kinds of probes in the tables, in their order."""
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Perhop = Callable[..., Finished]
 
+PATIENT = {"max-lateness": "100ms"}
 CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 REFUSED = [probe for probe in real_packets.probes() if not real_packets.running(probe)]
 RUN = [found[1] for probe in real_packets.probes() if (found := real_packets.running(probe))]
@@ -83,7 +84,7 @@ def chain(probes: list[Probe]) -> dict[str, Any]:
     path = {"via": [f"r{number}" for number in range(len(links) + 1)], "control": {"interval": "100ms"}}
     return {
         "duration": "1500ms",
-        "live": {"max-lateness": "100ms"},
+        "live": PATIENT,
         "links": links,
         "paths": {"p": path} if any("path" in flow for flow in flows) else {},
         "profiles": {"shared": real_packets.METER}
@@ -91,6 +92,12 @@ def chain(probes: list[Probe]) -> dict[str, Any]:
         else {},
         "flows": flows,
     }
+
+
+def alone(probe: Probe) -> dict[str, Any]:
+    """The scenario of a probe, lenient about lateness."""
+    scenario = probe.scenario()
+    return {**scenario, "live": {**PATIENT, **scenario.get("live", {})}}
 
 
 def in_kernel(probe: Probe) -> bool:
@@ -120,11 +127,12 @@ GROUPS = {
         probe for probe in names(RUN, "Flow") if probe.name not in {"between", "live"} and not uses_ecn(probe)
     ],
     "arrivals": [probe for probe in names(RUN, "Arrivals") if probe.name != "of"],
+    "live": names(RUN, "FlowLive"),
 }
 """What runs together: links in a row, and the groups of flows of all. The rest runs alone."""
 ALONE = [
     probe
-    for probe in names(RUN, "congestion-control", "Scenario", "Flow", "LabelSwitchedPath", "Arrivals")
+    for probe in names(RUN, "congestion-control", "Scenario", "Flow", "LabelSwitchedPath", "Arrivals", "Live")
     if in_kernel(probe) and not any(probe in group for group in GROUPS.values())
 ]
 
@@ -132,7 +140,7 @@ ALONE = [
 @needs_live
 @pytest.mark.parametrize(
     "scenario",
-    [*map(chain, GROUPS.values()), *(probe.scenario() for probe in ALONE)],
+    [*map(chain, GROUPS.values()), *map(alone, ALONE)],
     ids=[*GROUPS, *(f"{probe.kind} {probe.name}" for probe in ALONE)],
 )
 def test_what_the_page_calls_accepted_runs(perhop: Perhop, tmp_path: Path, scenario: dict[str, Any]) -> None:
