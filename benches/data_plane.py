@@ -1,10 +1,10 @@
-"""What the live data plane forwards, by how packets come from the kernel and go to it.
+"""Throughput of the live data plane by the kind of its devices: TUN or packet sockets, batches, offloads.
 
-One plane (a token bucket, a RIO queue, 1 ms) stands between two hosts in network namespaces; the ways are
-those of `crates/perhop-live/tests/common/hosts.rs`. Each round measures every way, one after the other, so
-that a ratio compares runs of the same minute. A figure *per core* is what was forwarded in a second of CPU
-time of the loop's thread, the kernel's part included: on TUN, that has the receiving host's reception, too. A
-run in which a packet is not accounted for fails.
+One data plane (a token bucket, a RIO queue, a delay of 1 ms) forwards between two hosts in network
+namespaces, which `crates/perhop-live/tests/common/hosts.rs` joins to it in each of these ways. A round
+measures every way, one after the other, so that a ratio compares runs of the same minute. A figure *per core*
+is what the forwarding thread forwards in a second of its CPU time, system calls included; on TUN they include
+the receiving host's part of reception. A run that loses a packet without a count fails.
 
     python -m benches.data_plane [--repeat 5] [--seconds 2] [--markdown] [--json FILE]
 """

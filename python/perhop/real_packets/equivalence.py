@@ -1,4 +1,4 @@
-"""Simulation beside real packets: what is compared, within which margins, and what came of it.
+"""Simulation beside real packets: the numbers that are compared, their margins, and the verdicts.
 
 Runs of both draw their flows' starts from the same seeds, but the kernel's TCP varies by itself, so the two
 are taken as independent samples, which are never paired. Their spreads may differ, and so differences are

@@ -38,7 +38,7 @@ from perhop.show.report_files import write_report
 OWN_RATES = ("shaper", "htb")
 """The schedulers that limit the rate themselves; others get a shaper of the link's rate around them."""
 BURST_S, FRAME = 0.004, 1514
-"""The burst of that shaper, as of `perhop export --shape`: what comes in this time, at least a frame."""
+"""The burst of that shaper, as `perhop export --shape` sets it: the bytes of so many seconds, or a frame."""
 LEAST_SIZE = 32
 """Bytes of the shortest packet: headers of IPv4 and UDP, and its number."""
 MOST_STEP_NS = 1_000_000

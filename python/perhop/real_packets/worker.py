@@ -42,7 +42,7 @@ def run(engine: Any, wanted: dict[str, Any], tell: Callable[[str, object], None]
 
 
 def main() -> None:
-    """Run once, and say what came of it."""
+    """Run once, and send the result."""
     spec = importlib.util.spec_from_file_location("perhop._engine", sys.argv[1])
     assert spec is not None
     assert spec.loader is not None
