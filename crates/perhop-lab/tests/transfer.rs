@@ -247,7 +247,8 @@ impl Stranger {
             2 => (Flags::RST, edge.wrapping_add(far), 0),
             3 => (Flags::SYN, edge.wrapping_add(near), 0),
             4 => (Flags::SYN | Flags::ACK, edge, acknowledged),
-            // Data before the window, beyond it, and within it, acknowledging what was never sent or long ago.
+            // Data before the window, beyond it, and within it, but with acknowledgements of what was never
+            // sent, or of what is long acknowledged.
             5 => (Flags::ACK | Flags::PSH, edge.wrapping_sub(far), acknowledged),
             6 => (Flags::ACK | Flags::FIN, edge.wrapping_add(far), acknowledged),
             7 => (Flags::ACK | Flags::PSH, edge, acknowledged.wrapping_add(far)),
