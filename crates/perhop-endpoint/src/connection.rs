@@ -280,9 +280,9 @@ impl Connection {
         self.outgoing.is_all().1 && matches!(self.fin, Fin::None | Fin::Acknowledged)
     }
 
-    /// Returns how many bytes of data have been acknowledged, and how many have come in order.
+    /// Returns how many bytes of data have been acknowledged, and how many have come, each counted once.
     pub fn bytes(&self) -> (u64, u64) {
-        (self.outgoing.acked, self.incoming.expected)
+        (self.outgoing.acked, self.incoming.arrived())
     }
 
     /// Returns whether all data of the other end have come.

@@ -55,7 +55,7 @@ def test_either_end_fills_a_link(tcp: str, ends: tuple[str, str], version: int) 
     skip_unless_valid(done)
     # Half of the link: a transfer that works, on a machine with other work, too.
     assert done.links["utilization"][0] > 0.5
-    # Data behind a gap counts when the gap is filled.
+    # At the kernel's receiver data behind a gap count when the gap is filled.
     assert 4e6 < sum(done.flows["throughput_bps"]) < 8.8e6
     assert min(done.flows["mean_rtt_s"]) > 0.02
 

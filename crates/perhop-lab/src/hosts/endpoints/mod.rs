@@ -293,7 +293,9 @@ impl<'a> Endpoints<'a> {
         let Some(Some(end)) = self.ends.get_mut(number) else { return };
         let mut received = 0;
         if let Some(connection) = &mut end.connection {
-            connection.on_segment(&segment, now, &mut |data| received += data.len() as u64);
+            let before = connection.bytes().1;
+            connection.on_segment(&segment, now, &mut |_| {});
+            received = connection.bytes().1 - before;
             if connection.is_received() {
                 connection.close();
             }
