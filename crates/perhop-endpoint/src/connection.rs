@@ -1,4 +1,7 @@
-//! One connection: the handshake, what segments are acceptable, and the closing (RFC 9293, section 3.10).
+//! A connection: which segments are acceptable, what they acknowledge, and its closing (RFC 9293, section
+//! 3.10). [`handshake`] opens it.
+
+mod handshake;
 
 use std::net::SocketAddr;
 
@@ -11,9 +14,10 @@ use crate::content::pattern;
 use crate::icmp::TooBig;
 use crate::incoming::Incoming;
 use crate::outgoing::{Next, Outgoing, Piece};
-use crate::segment::{Flags, Options, Ranges, Segment};
+use crate::segment::{Flags, Options, Segment};
+use handshake::{Agreed, Signalling, handshake_ace};
 
-/// What a connection begins with.
+/// The settings of a connection.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// This end.
@@ -32,7 +36,7 @@ pub struct Setup {
     pub reserved: Option<Bitrate>,
     /// The first sequence number, which others should not be able to guess (RFC 9293, section 3.4.1).
     pub first_number: u32,
-    /// What the congestion control decides by chance begins with it.
+    /// The seed of the congestion control's random decisions.
     pub seed: u64,
 }
 
@@ -45,7 +49,7 @@ pub enum Ended {
     Refused,
     /// The other end reset it.
     Reset,
-    /// The other end answered no more.
+    /// The other end does not answer any more.
     TimedOut,
 }
 
@@ -70,22 +74,14 @@ pub struct Packet {
     pub segment: Option<u32>,
 }
 
+/// The state of a connection (RFC 9293, section 3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The SYN is to be sent, or to be answered.
-    Opening,
-    /// A SYN has come, and its answer is not acknowledged.
-    Answering,
-    Open,
+    SynSent,
+    SynReceived,
+    /// ESTABLISHED, or closing: [`Fin`] and the end of the incoming data say how far.
+    Established,
     Over(Ended),
-}
-
-/// The signals of congestion that both ends have agreed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Signalling {
-    None,
-    Classic,
-    Accurate,
 }
 
 /// The end of the data that this side sends.
@@ -99,22 +95,7 @@ enum Fin {
     Acknowledged,
 }
 
-/// What the other end has agreed to.
-#[derive(Clone, Copy, Debug)]
-struct Agreed {
-    /// The first sequence number of the other end.
-    first: u32,
-    /// Shifts of its windows and of ours.
-    scales: (u8, u8),
-    selective: bool,
-    /// The latest time of the other end, if segments carry times.
-    time: Option<u32>,
-    signalling: Signalling,
-    /// The ECN field with which its SYN came.
-    came: Ecn,
-}
-
-/// A SYN, a FIN: what is sent again until it is acknowledged, apart from data.
+/// The retransmission timer of a SYN or a FIN. Data have the sender's.
 #[derive(Clone, Copy, Debug)]
 struct Again {
     at: Instant,
@@ -129,7 +110,7 @@ impl Again {
         Self { at: now + span, span, times: 0 }
     }
 
-    /// Plans the next time, twice as late; returns whether there is one.
+    /// Sets the timer again, with twice the timeout; returns whether there is another retransmission.
     fn next(&mut self, now: Instant) -> bool {
         self.times += 1;
         self.span = self.span.saturating_mul(2);
@@ -140,14 +121,15 @@ impl Again {
 
 /// How often a SYN or a FIN is sent again.
 const MOST_AGAIN: u32 = 8;
-/// RFC 6298, section 2: the timeout before a round trip is known, and here the least of a FIN.
+/// The retransmission timeout before a round-trip time is known (RFC 6298, section 2).
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
+/// The shortest retransmission timeout of a FIN.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 /// Packets without timestamps have ACKs of less than this many bytes (IPv4).
 const WITH_TIMES: u64 = 52;
-/// Answers to segments that cannot be right, at most so many in a second (RFC 5961, section 7).
+/// The most challenge ACKs in a second (RFC 5961, section 7).
 const CHALLENGES: u32 = 10;
-/// The ACE field counts from here (RFC 9768, section 3.2.1).
+/// The initial value of the ACE field's counter (RFC 9768, section 3.2.1).
 const FIRST_ACE: u32 = 5;
 
 /// A connection.
@@ -161,19 +143,21 @@ pub struct Connection {
     is_active: bool,
     fin: Fin,
     again: Again,
-    /// Segments without data that are to be sent now.
     owes: Owed,
-    /// The byte that was acknowledged last.
+    /// The acknowledgement number that was sent last.
     last_acknowledged: u32,
+    /// When the present second of challenge ACKs began, and how many it has had.
     challenges: (Instant, u32),
+    /// The IPv4 identification of the packet that was written last.
     packets: u16,
 }
 
+/// Segments without data that are to be sent now.
 #[expect(clippy::struct_excessive_bools, reason = "each is owed for itself")]
 #[derive(Clone, Copy, Debug, Default)]
 struct Owed {
     syn: bool,
-    /// An ACK before all data: the one that ends the handshake.
+    /// The ACK that ends the handshake, which precedes all data.
     first_ack: bool,
     ack: bool,
     probe: bool,
@@ -210,48 +194,14 @@ impl Setup {
 }
 
 impl Connection {
-    /// Begins to open a connection.
-    pub fn open(setup: Setup, now: Instant) -> Self {
-        let has_own_syn = setup.params.handshake;
-        let mut connection = Self::new(setup, has_own_syn, true);
-        if has_own_syn {
-            connection.outgoing.sender.start(now);
-        } else {
-            connection.owes.syn = true;
-            connection.again = Again::after(FIRST_TIMEOUT, now);
-        }
-        connection
-    }
-
-    /// Takes the SYN of a connection that comes; `None` if it is none.
-    pub fn accept(setup: Setup, syn: &Segment<'_>, now: Instant) -> Option<Self> {
-        if !syn.flags.has(Flags::SYN) || syn.flags.has(Flags::ACK) || syn.flags.has(Flags::RST) {
-            return None;
-        }
-        let mut connection = Self::new(setup, false, false);
-        connection.agree(syn);
-        connection.state = State::Answering;
-        connection.owes.syn = true;
-        connection.again = Again::after(FIRST_TIMEOUT, now);
-        Some(connection)
-    }
-
     fn new(setup: Setup, has_own_syn: bool, is_active: bool) -> Self {
         let receiver = WireReceiver::new(&setup.params, setup.ecn);
         let outgoing = Outgoing::new(&setup, setup.segment(), has_own_syn);
         let (handshake, delay) = (setup.params.handshake, setup.params.delayed_ack);
         let incoming = Incoming::new(receiver, handshake, delay, setup.buffer());
-        let agreed = Agreed {
-            first: 0,
-            scales: (0, 0),
-            selective: false,
-            time: None,
-            signalling: Signalling::None,
-            came: Ecn::NotCapable,
-        };
         Self {
-            state: State::Opening,
-            agreed,
+            state: State::SynSent,
+            agreed: Agreed::NOTHING,
             outgoing,
             incoming,
             is_active,
@@ -272,20 +222,20 @@ impl Connection {
 
     /// Returns whether data may be sent, or could until it ended.
     pub fn is_open(&self) -> bool {
-        matches!(self.state, State::Open | State::Over(Ended::Closed | Ended::Reset))
+        matches!(self.state, State::Established | State::Over(Ended::Closed | Ended::Reset))
     }
 
-    /// Returns whether all data, and their end if it was sent, are acknowledged.
+    /// Returns whether all data, and the FIN if one is to be sent, are acknowledged.
     pub fn is_sent(&self) -> bool {
         self.outgoing.is_all().1 && matches!(self.fin, Fin::None | Fin::Acknowledged)
     }
 
-    /// Returns how many bytes of data have been acknowledged, and how many have come, each counted once.
+    /// Returns how many bytes of data have been acknowledged, and how many have been received, each once.
     pub fn bytes(&self) -> (u64, u64) {
         (self.outgoing.acked, self.incoming.arrived())
     }
 
-    /// Returns whether all data of the other end have come.
+    /// Returns whether all data of the other end, up to its FIN, have been received.
     pub fn is_received(&self) -> bool {
         self.incoming.is_all()
     }
@@ -305,22 +255,22 @@ impl Connection {
         self.outgoing.sender.smoothed_rtt()
     }
 
-    /// Returns what the sender counted by now.
+    /// Returns the sender's counters up to now.
     pub fn statistics(&self, now: Instant) -> SenderStatistics {
         self.outgoing.sender.statistics(now)
     }
 
-    /// Notes the color that a marker gave to a segment of this number.
+    /// Tells the sender the color with which a marker marked the segment with this number.
     pub fn on_marked(&mut self, segment: u32, color: Color) {
         self.outgoing.sender.on_marked(segment, color);
     }
 
-    /// Takes a control message, such as a marker's report of an OUT packet.
+    /// Gives the sender a control message, such as a marker's report of an OUT packet.
     pub fn on_message(&mut self, message: &Message) {
         self.outgoing.sender.on_message(message);
     }
 
-    /// Ends the data of this side: with its volume, or with what was sent if it has none.
+    /// Closes this side: a FIN follows its volume, or what was sent if it has none.
     pub fn close(&mut self) {
         if self.outgoing.volume.is_none() {
             self.outgoing.stop();
@@ -330,13 +280,13 @@ impl Connection {
         }
     }
 
-    /// Ends the data with what was sent.
+    /// Closes this side after the data that were sent, whatever its volume.
     pub fn stop(&mut self) {
         self.outgoing.stop();
         self.close();
     }
 
-    /// Returns when it next has something to do by itself.
+    /// Returns when the next timer expires.
     pub fn wake(&self) -> Instant {
         if self.ended().is_some() {
             return Instant::NEVER;
@@ -345,7 +295,7 @@ impl Connection {
         outgoing.sender.wake().min(incoming.wake()).min(again.at).min(outgoing.probe_at)
     }
 
-    /// Does what is due by now.
+    /// Processes timers that have expired by now.
     pub fn on_wake(&mut self, now: Instant) {
         if self.outgoing.sender.wake() <= now {
             self.outgoing.sender.on_wake(now);
@@ -359,8 +309,8 @@ impl Connection {
         if self.again.at <= now {
             let goes_on = self.again.next(now);
             match self.state {
-                State::Opening | State::Answering if goes_on => self.owes.syn = true,
-                State::Open if goes_on => self.owes.fin = self.fin == Fin::Sent,
+                State::SynSent | State::SynReceived if goes_on => self.owes.syn = true,
+                State::Established if goes_on => self.owes.fin = self.fin == Fin::Sent,
                 _ => self.end(Ended::TimedOut),
             }
         }
@@ -372,12 +322,12 @@ impl Connection {
         self.outgoing.probe_at = Instant::NEVER;
     }
 
-    /// Takes a report that a packet was too large for its path, if one of these could have been meant (RFC
-    /// 5927, section 5.1).
+    /// Processes an ICMP report that a packet was too large for its path. A report about data that are not
+    /// outstanding is ignored (RFC 5927, section 5.1).
     pub fn on_too_big(&mut self, report: &TooBig) {
         let least = if self.setup.local.is_ipv4() { 576 } else { 1280 };
         let offset = self.offset_of(report.sequence);
-        if self.state != State::Open || !(self.outgoing.acked..self.outgoing.sent).contains(&offset) {
+        if self.state != State::Established || !(self.outgoing.acked..self.outgoing.sent).contains(&offset) {
             return;
         }
         let headers = self.setup.headers() + if self.agreed.time.is_some() { 12 } else { 0 };
@@ -387,41 +337,41 @@ impl Connection {
         }
     }
 
-    /// Returns the offset of the byte of ours with a sequence number: of all such bytes, the one nearest to
-    /// those that are acknowledged.
+    /// Returns the offset of our byte with a sequence number: of all such bytes, the one nearest to the first
+    /// byte that is not acknowledged.
     fn offset_of(&self, number: u32) -> u64 {
         let acked = self.number_of(self.outgoing.acked);
         self.outgoing.acked.wrapping_add_signed(i64::from(number.wrapping_sub(acked).cast_signed()))
     }
 
-    /// Returns the sequence number of data of ours.
+    /// Returns the sequence number of our byte at an offset.
     fn number_of(&self, offset: u64) -> u32 {
         self.setup.first_number.wrapping_add(1).wrapping_add(offset as u32)
     }
 
-    /// Returns the sequence number of data of the other end.
+    /// Returns the sequence number of the other end's byte at an offset.
     fn their_number_of(&self, offset: u64) -> u32 {
         self.agreed.first.wrapping_add(1).wrapping_add(offset as u32)
     }
 
-    /// Returns the number that is expected next.
+    /// Returns the sequence number that is expected next: our acknowledgement number.
     fn expected(&self) -> u32 {
         let end = u32::from(self.incoming.is_all());
         self.their_number_of(self.incoming.expected).wrapping_add(end)
     }
 
-    /// Takes a segment that is for this connection; hands the data that is in order to `deliver`.
+    /// Processes a segment of this connection; passes data that is in order to `deliver`.
     pub fn on_segment(&mut self, segment: &Segment<'_>, now: Instant, deliver: &mut dyn FnMut(&[u8])) {
         match self.state {
-            State::Opening => self.on_answer(segment, now),
-            State::Answering => {
+            State::SynSent => self.on_answer(segment, now),
+            State::SynReceived => {
                 if segment.flags.has(Flags::SYN) && segment.sequence == self.agreed.first {
-                    self.owes.syn = true; // The answer was lost.
+                    self.owes.syn = true; // The SYN-ACK was lost.
                     return;
                 }
                 self.take(segment, now, deliver);
             }
-            State::Open | State::Over(Ended::Closed) => self.take(segment, now, deliver),
+            State::Established | State::Over(Ended::Closed) => self.take(segment, now, deliver),
             State::Over(_) => {
                 if !segment.flags.has(Flags::RST) {
                     self.owes.reset = Some(segment.acknowledged);
@@ -430,64 +380,7 @@ impl Connection {
         }
     }
 
-    /// Takes what comes before the connection is open: RFC 9293, section 3.10.7.3.
-    fn on_answer(&mut self, segment: &Segment<'_>, now: Instant) {
-        let Segment { flags, acknowledged, .. } = *segment;
-        let is_ours = acknowledged == self.number_of(0);
-        if flags.has(Flags::ACK) && !is_ours {
-            if !flags.has(Flags::RST) {
-                self.owes.reset = Some(acknowledged);
-            }
-        } else if flags.has(Flags::RST) {
-            if flags.has(Flags::ACK) {
-                self.end(Ended::Refused);
-            }
-        } else if flags.has(Flags::SYN | Flags::ACK) {
-            self.agree(segment);
-            self.state = State::Open;
-            self.again = Again::NEVER;
-            self.owes = Owed { first_ack: true, ..Owed::default() };
-            self.outgoing.open(segment.window.into(), now);
-            self.outgoing.set_window(segment, segment.window.into());
-        }
-    }
-
-    /// Agrees on what the other end's SYN offers.
-    fn agree(&mut self, syn: &Segment<'_>) {
-        let Setup { params, ecn, .. } = &self.setup;
-        let theirs = syn.options;
-        let bits = (syn.flags.has(Flags::AE), syn.flags.has(Flags::CWR), syn.flags.has(Flags::ECE));
-        // RFC 9768, section 3.1.1: its table of handshakes.
-        let signalling = match (ecn.is_off(), ecn.counts(), self.is_active, bits) {
-            (false, true, true, (false, true, _) | (true, _, false))
-            | (false, true, false, (true, true, true)) => Signalling::Accurate,
-            (false, _, true, (false, false, true)) | (false, _, false, (false, true, true)) => {
-                Signalling::Classic
-            }
-            _ => Signalling::None,
-        };
-        let times = theirs.times.filter(|_| self.setup.has_times());
-        let scales = theirs.scale.map_or((0, 0), |scale| (scale.min(14), self.setup.scale()));
-        self.agreed = Agreed {
-            first: syn.sequence,
-            scales,
-            selective: theirs.selective && params.sack,
-            time: times.map(|(value, _)| value),
-            signalling,
-            came: syn.ecn,
-        };
-        let options = if times.is_some() { 12 } else { 0 };
-        // RFC 9293, section 3.7.1: the default where the option is missing.
-        let default = if self.setup.local.is_ipv4() { 536 } else { 1220 };
-        let most = theirs.most.unwrap_or(default).max(64);
-        self.outgoing.most = self.outgoing.most.min(u64::from(most - options));
-        let ours = self.setup.params.packet.get() as u16 - self.setup.headers();
-        self.incoming.expect_segments_of(u64::from(ours.min(most) - options));
-        self.incoming.marked = 0;
-        self.last_acknowledged = syn.sequence.wrapping_add(1);
-    }
-
-    /// Takes a segment of an open connection: RFC 9293, section 3.10.7.4, with RFC 5961.
+    /// Processes a segment after the SYN-ACK (RFC 9293, section 3.10.7.4; RFC 5961).
     fn take(&mut self, segment: &Segment<'_>, now: Instant, deliver: &mut dyn FnMut(&[u8])) {
         let Segment { flags, sequence, data, .. } = *segment;
         if !self.is_of_its_time(segment) {
@@ -503,9 +396,9 @@ impl Connection {
             if flags.has(Flags::RST) {
                 return;
             }
-            // Old data, and probes of a connection or of a window, are answered: they have a right to be.
+            // Old data, keep-alive probes and window probes are answered.
             if end <= 0 && from > -(window + (1 << 16)) {
-                if !data.is_empty() && self.state != State::Answering {
+                if !data.is_empty() && self.state != State::SynReceived {
                     self.take_data(segment, now, deliver);
                 }
                 self.owes.ack = true;
@@ -519,7 +412,7 @@ impl Connection {
                 return; // It is closed already.
             }
             if ahead == 0 {
-                self.end(if self.state == State::Answering { Ended::Refused } else { Ended::Reset });
+                self.end(if self.state == State::SynReceived { Ended::Refused } else { Ended::Reset });
             } else {
                 self.challenge(now);
             }
@@ -533,7 +426,7 @@ impl Connection {
             return;
         }
         self.note_time(segment);
-        if self.state != State::Open {
+        if self.state != State::Established {
             return;
         }
         if !data.is_empty() {
@@ -553,7 +446,7 @@ impl Connection {
         self.incoming.expected.cast_signed() + i64::from(ahead)
     }
 
-    /// Takes the data of a segment as far as there is room; returns whether to acknowledge it at once.
+    /// Processes the data of a segment, up to the end of the window; returns whether to send an ACK at once.
     fn take_data(&mut self, segment: &Segment<'_>, now: Instant, deliver: &mut dyn FnMut(&[u8])) -> bool {
         let place = self.place_of(segment.sequence);
         let last = (self.incoming.expected + self.incoming.window).cast_signed();
@@ -568,7 +461,7 @@ impl Connection {
         self.incoming.on_data(from as u64, data, signals, now, deliver)
     }
 
-    /// Returns whether a segment is not older than what came before it (RFC 7323, section 5: PAWS).
+    /// Returns whether a segment passes the test of its timestamp (PAWS: RFC 7323, section 5).
     fn is_of_its_time(&self, segment: &Segment<'_>) -> bool {
         let Some(latest) = self.agreed.time else { return true };
         if segment.flags.has(Flags::RST) {
@@ -577,7 +470,7 @@ impl Connection {
         segment.options.times.is_some_and(|(value, _)| value.wrapping_sub(latest).cast_signed() >= 0)
     }
 
-    /// Notes the time of a segment that is to be echoed (RFC 7323, section 4.3).
+    /// Notes the timestamp of a segment, if it is the one to echo (RFC 7323, section 4.3).
     fn note_time(&mut self, segment: &Segment<'_>) {
         let is_next = segment.sequence.wrapping_sub(self.last_acknowledged).cast_signed() <= 0;
         if let (Some(_), Some((value, _)), true) = (self.agreed.time, segment.options.times, is_next) {
@@ -585,23 +478,13 @@ impl Connection {
         }
     }
 
-    /// Takes what a segment acknowledges. Returns whether it can be right (RFC 5961, section 5.2).
+    /// Processes the acknowledgement of a segment; returns whether it is acceptable (RFC 5961, section 5.2).
     fn take_acknowledgement(&mut self, segment: &Segment<'_>, now: Instant) -> bool {
         if !segment.flags.has(Flags::ACK) {
             return false;
         }
-        if self.state == State::Answering {
-            if segment.acknowledged != self.number_of(0) {
-                self.owes.reset = Some(segment.acknowledged);
-                return false;
-            }
-            self.state = State::Open;
-            self.again = Again::NEVER;
-            self.owes.syn = false;
-            let window = self.window_of(segment);
-            self.outgoing.open(window, now);
-            self.outgoing.set_window(segment, window);
-            return true;
+        if self.state == State::SynReceived {
+            return self.establish(segment, now);
         }
         let acked = self.outgoing.acked;
         let ahead = i64::from(segment.acknowledged.wrapping_sub(self.number_of(acked)).cast_signed());
@@ -632,7 +515,8 @@ impl Connection {
         true
     }
 
-    /// Returns the ranges beyond an acknowledgement, and the offset of what came twice (RFC 2883, section 4).
+    /// Returns the SACK blocks of a segment beyond its acknowledgement, and the offset that its D-SACK block
+    /// reports (RFC 2018; RFC 2883, section 4).
     fn ranges_of(&self, segment: &Segment<'_>, offset: u64) -> (Vec<(u64, u64)>, Option<u64>) {
         if !self.agreed.selective {
             return (Vec::new(), None);
@@ -656,11 +540,12 @@ impl Connection {
         (beyond.iter().copied().filter(|&(from, _)| from > offset).collect(), duplicate)
     }
 
+    /// Returns the window of a segment in bytes.
     fn window_of(&self, segment: &Segment<'_>) -> u64 {
         u64::from(segment.window) << self.agreed.scales.0
     }
 
-    /// Answers a segment that cannot be right, not too often (RFC 5961, sections 3 to 5 and 7).
+    /// Sends a challenge ACK, within the limit of their rate (RFC 5961, sections 3 to 5 and 7).
     fn challenge(&mut self, now: Instant) {
         let (since, count) = self.challenges;
         if count == 0 || now.since(since) >= Duration::from_secs(1) {
@@ -670,15 +555,15 @@ impl Connection {
         self.owes.ack |= self.challenges.1 <= CHALLENGES;
     }
 
-    /// Notes that both sides have closed the connection.
+    /// Ends the connection if both sides have closed it.
     fn note_end(&mut self) {
-        if self.fin == Fin::Acknowledged && self.incoming.is_all() && self.state == State::Open {
+        if self.fin == Fin::Acknowledged && self.incoming.is_all() && self.state == State::Established {
             self.end(Ended::Closed);
         }
     }
 
-    /// Writes the next packet to put on the wire now into `room`, which has a place for the largest; `None`
-    /// if there is none. After each call that changes the connection, it is called until then.
+    /// Writes the next packet to send now into `room`, which has room for the largest packet; `None` if there
+    /// is none. After each call that changes the connection, call it until it returns `None`.
     pub fn transmit(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Option<Packet> {
         if let Some(sequence) = self.owes.reset.take() {
             let bare = Segment { sequence, flags: Flags::RST, ..self.bare(cx.now) };
@@ -688,12 +573,12 @@ impl Connection {
             return self.write_syn(cx.now, room);
         }
         match self.state {
-            State::Opening => {
+            State::SynSent => {
                 // The sender's own SYN.
                 matches!(self.outgoing.next(cx)?, Next::Syn).then(|| self.write_syn(cx.now, room))?
             }
-            State::Over(Ended::Closed) | State::Open => self.write_next(cx, room),
-            State::Answering | State::Over(_) => None,
+            State::Over(Ended::Closed) | State::Established => self.write_next(cx, room),
+            State::SynReceived | State::Over(_) => None,
         }
     }
 
@@ -702,7 +587,7 @@ impl Connection {
         if std::mem::take(&mut self.owes.first_ack) {
             return self.write_ack(now, true, room);
         }
-        if self.state == State::Open {
+        if self.state == State::Established {
             if let Some(Next::Data(piece)) = self.outgoing.next(cx) {
                 return self.write_data(piece, now, room);
             }
@@ -720,7 +605,7 @@ impl Connection {
         std::mem::take(&mut self.owes.ack).then(|| self.write_ack(now, false, room))?
     }
 
-    /// Returns a segment without data, whose options are the times.
+    /// Returns a segment without data and flags, with the timestamps option if agreed on.
     fn bare(&self, now: Instant) -> Segment<'static> {
         let Setup { local, remote, first_number, .. } = self.setup;
         let millis = (now.as_nanos() / 1_000_000) as u32;
@@ -742,7 +627,7 @@ impl Connection {
         }
     }
 
-    /// Returns a segment that acknowledges what has come: what waits to be acknowledged waits no more.
+    /// Returns a segment that acknowledges all data received so far; no delayed ACK is due any more.
     fn acknowledging(&mut self, now: Instant) -> Segment<'static> {
         self.owes.ack = false;
         let ece = self.incoming.acknowledge();
@@ -754,38 +639,6 @@ impl Connection {
         self.last_acknowledged = self.expected();
         let bare = self.bare(now);
         Segment { flags: Flags::ACK | signals, ..bare }
-    }
-
-    /// Writes the SYN, or the answer to one.
-    fn write_syn(&mut self, now: Instant, room: &mut [u8]) -> Option<Packet> {
-        let Setup { ref params, ecn, first_number, .. } = self.setup;
-        let millis = (now.as_nanos() / 1_000_000) as u32;
-        let is_answer = !self.is_active;
-        let times = self.setup.has_times() && (!is_answer || self.agreed.time.is_some());
-        let offers = |theirs: bool| !is_answer || theirs;
-        let options = Options {
-            most: Some(params.packet.get() as u16 - self.setup.headers()),
-            scale: offers(self.agreed.scales != (0, 0)).then(|| self.setup.scale()),
-            selective: params.sack && offers(self.agreed.selective),
-            times: times.then(|| (first_number.wrapping_add(millis), self.agreed.time.unwrap_or(0))),
-            ranges: Ranges::default(),
-        };
-        let signals = match (is_answer, ecn, self.agreed.signalling) {
-            (false, TcpEcn::Off, _) | (true, _, Signalling::None) => Flags::NONE,
-            (false, TcpEcn::Classic, _) => Flags::ECE | Flags::CWR,
-            (false, TcpEcn::Accurate | TcpEcn::L4s, _) => Flags::AE | Flags::ECE | Flags::CWR,
-            (true, _, Signalling::Classic) => Flags::ECE,
-            (true, _, Signalling::Accurate) => Flags::of_ace(handshake_ace(self.agreed.came)),
-        };
-        let flags = Flags::SYN | Flags::ACK.when(is_answer) | signals;
-        let window = self.incoming.window.min(u64::from(u16::MAX)) as u16;
-        let bare = self.bare(now);
-        let acknowledged = if is_answer { bare.acknowledged } else { 0 };
-        self.write(
-            &Segment { sequence: first_number, acknowledged, flags, window, options, ..bare },
-            None,
-            room,
-        )
     }
 
     fn write_data(&mut self, piece: Piece, now: Instant, room: &mut [u8]) -> Option<Packet> {
@@ -829,15 +682,5 @@ impl Connection {
         let (from, length) = piece.map_or((0, 0), |piece| (piece.from, (piece.end - piece.from) as usize));
         let written = segment.write(self.packets, length, |data| pattern(from, data), room);
         written.map(|length| Packet { length, segment: piece.map(|piece| piece.segment) })
-    }
-}
-
-/// Returns the ACE field that reports the ECN field of a SYN, or of its answer (RFC 9768, table 3).
-const fn handshake_ace(came: Ecn) -> u32 {
-    match came {
-        Ecn::NotCapable => 0b010,
-        Ecn::Capable1 => 0b011,
-        Ecn::Capable0 => 0b100,
-        Ecn::Congested => 0b110,
     }
 }

@@ -1,4 +1,4 @@
-//! Data whose every byte follows from its place, so that what is sent again need not be kept.
+//! Data whose bytes are a function of their offset, so that no copy is kept for retransmissions.
 
 /// Writes the bytes from this offset on into `room`: a fixed sequence without a short period.
 pub fn pattern(offset: u64, room: &mut [u8]) {

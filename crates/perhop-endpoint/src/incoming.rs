@@ -1,5 +1,5 @@
-//! The data that a connection receives: bytes in order for the application, and when to acknowledge them,
-//! which the simulator's receiver decides, which counts segments.
+//! The receiving side of a connection: reassembles the data, and acknowledges them when the simulator's
+//! receiver, which counts segments, says so.
 
 use std::collections::BTreeMap;
 
@@ -16,24 +16,24 @@ pub(crate) struct Incoming {
     first: u32,
     /// Bytes of data in a full segment of the peer.
     segment: u64,
-    /// Every byte below has come.
+    /// Every byte below has been received.
     pub(crate) expected: u64,
-    /// What has come beyond a gap: ranges that do not touch, with their bytes.
+    /// Out-of-order data: ranges that do not touch, by their offsets.
     early: BTreeMap<u64, Vec<u8>>,
-    /// Beginnings of these, what came last first.
+    /// The offsets of these ranges, the most recent first (RFC 2018, section 4).
     recent: Vec<u64>,
-    /// What came twice, to be reported once (RFC 2883).
+    /// A range that was received twice, to be reported once, by D-SACK (RFC 2883).
     duplicate: Option<(u64, u64)>,
     /// Where the data end, once that is known.
     end: Option<u64>,
-    /// Bytes beyond `expected` that there is room for.
+    /// The receive window: bytes beyond `expected` that there is room for.
     pub(crate) window: u64,
-    /// How long the first part of a segment may wait, and until when it does.
+    /// How long the ACK of a part of a segment is delayed, and when a delayed one is due.
     delay: Duration,
     due: Instant,
-    /// Packets that came marked.
+    /// Packets that arrived with the mark CE.
     pub(crate) marked: u32,
-    /// ECN-Echo of the next ACK, where a segment decides it.
+    /// ECN-Echo of the next ACK, if a segment has decided it.
     ece: Option<bool>,
 }
 
@@ -60,13 +60,13 @@ impl Incoming {
         incoming
     }
 
-    /// Learns how many bytes of data a full segment of the peer has.
+    /// Sets how many bytes of data a full segment of the peer has.
     pub(crate) fn expect_segments_of(&mut self, segment: u64) {
         self.segment = segment.max(1);
     }
 
-    /// Takes data from this offset on; hands what is in order to `deliver`. Returns whether to acknowledge it
-    /// at once.
+    /// Processes data from this offset on; passes data that is in order to `deliver`. Returns whether to send
+    /// an ACK at once.
     pub(crate) fn on_data(
         &mut self,
         from: u64,
@@ -95,7 +95,7 @@ impl Incoming {
         if completes {
             self.due = Instant::NEVER;
         } else if !(is_new && was_in_order && self.early.is_empty()) {
-            acknowledges = true; // Out of order, or once more (RFC 5681, section 4.2).
+            acknowledges = true; // Out of order, or a duplicate (RFC 5681, section 4.2).
         } else if self.delay.is_zero() || self.due != Instant::NEVER {
             self.due = Instant::NEVER;
             acknowledges = true;
@@ -105,13 +105,13 @@ impl Incoming {
         acknowledges
     }
 
-    /// Learns where the data end. Returns whether all of them have come.
+    /// Sets the offset at which the data end. Returns whether all of them have been received.
     pub(crate) fn on_end(&mut self, offset: u64) -> bool {
         self.end = Some(offset);
         self.is_all()
     }
 
-    /// Returns whether all data have come.
+    /// Returns whether all data have been received.
     pub(crate) fn is_all(&self) -> bool {
         self.end == Some(self.expected)
     }
@@ -121,7 +121,7 @@ impl Incoming {
         self.end
     }
 
-    /// Returns when an ACK is due that waits.
+    /// Returns when a delayed ACK is due.
     pub(crate) fn wake(&self) -> Instant {
         self.receiver.wake().min(self.due)
     }
@@ -136,16 +136,16 @@ impl Incoming {
         self.take(reply) || is_due
     }
 
-    /// Acknowledges everything so far: what waits to be acknowledged waits no more. Returns whether with
-    /// ECN-Echo.
+    /// Notes that an ACK of all data so far is sent: no delayed ACK is due any more. Returns whether the ACK
+    /// has ECN-Echo.
     pub(crate) fn acknowledge(&mut self) -> bool {
         self.due = Instant::NEVER;
         let rides = self.receiver.ride();
         self.ece.take().unwrap_or(rides)
     }
 
-    /// Returns what to report beside the byte that is expected: what came twice, once, and what has come
-    /// beyond it, the last first.
+    /// Returns the SACK blocks of the next ACK: a D-SACK block, if there is one to report, then out-of-order
+    /// data, the most recent first.
     pub(crate) fn ranges(&mut self) -> Vec<(u64, u64)> {
         let mut ranges = Vec::new();
         ranges.extend(self.duplicate.take());
@@ -156,7 +156,7 @@ impl Incoming {
         ranges
     }
 
-    /// Returns how many bytes have come, in order or beyond a gap.
+    /// Returns how many bytes have been received, in order or out of order.
     pub(crate) fn arrived(&self) -> u64 {
         self.expected + self.early.values().map(|data| data.len() as u64).sum::<u64>()
     }
@@ -168,7 +168,7 @@ impl Incoming {
         reply.now
     }
 
-    /// Returns whether all bytes of a segment have come.
+    /// Returns whether all bytes of a segment have been received.
     fn has_segment(&self, number: u64) -> bool {
         let from = number * self.segment;
         let end = self.end.unwrap_or(u64::MAX).min(from + self.segment);
@@ -176,7 +176,7 @@ impl Incoming {
         end <= self.expected || self.early.range(..=from).next_back().is_some_and(covers)
     }
 
-    /// Stores data and hands on what is in order; returns whether any of it is new.
+    /// Stores data and delivers what is in order; returns whether any of it is new.
     fn store(&mut self, from: u64, data: &[u8], deliver: &mut dyn FnMut(&[u8])) -> bool {
         let end = from + data.len() as u64;
         let skip = self.expected.saturating_sub(from).min(data.len() as u64);
@@ -204,7 +204,8 @@ impl Incoming {
         is_new
     }
 
-    /// Joins data beyond a gap, or what fills one, with its neighbours; returns whether any of it is new.
+    /// Inserts out-of-order data, or data that fill a gap, and joins it with its neighbours; returns whether
+    /// any of it is new.
     fn insert(&mut self, from: u64, data: &[u8]) -> bool {
         let end = from + data.len() as u64;
         let mut begin = from;

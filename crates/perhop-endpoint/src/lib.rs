@@ -1,10 +1,10 @@
 //! perhop's own TCP on a real wire: the simulator's sender and receiver behind real segments.
 //!
 //! A [`Connection`] is a state machine without I/O and without a clock: it takes [segments](Segment) and
-//! times, and writes packets. How it sends and acknowledges is decided by the state machines of the simulator
-//! ([`perhop_sim::transport::tcp`]), which are used as they are; here are the handshake and its options,
-//! bytes and checksums, windows, the closing of a connection, and what keeps strangers out (RFC 9293, 7323,
-//! 2018, 2883, 3168, 5961, 9768).
+//! times, and writes packets. The state machines of the simulator ([`perhop_sim::transport::tcp`]) decide
+//! without a change when it sends and acknowledges. This crate adds what a wire needs: the handshake with its
+//! options, bytes and checksums, windows, the closing of a connection, and protection against forged segments
+//! (RFC 9293, 7323, 2018, 2883, 3168, 5961, 9768).
 
 mod connection;
 mod content;

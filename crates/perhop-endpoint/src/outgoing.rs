@@ -1,8 +1,8 @@
-//! The data that a connection sends: the simulator's sender counts segments, the wire counts bytes.
+//! The sending side of a connection: the simulator's sender counts segments, the wire counts bytes.
 //!
-//! Segment n of the sender is always the same range of bytes. Where a packet has room for less, because of
-//! the peer's MSS or of the path's, a segment leaves in several packets, and counts as arrived once all of
-//! its bytes are acknowledged.
+//! Segment n of the sender is always the same range of bytes. If a packet has room for less, because of the
+//! peer's MSS or the path MTU, a segment is sent in several packets, and is acknowledged when all of its
+//! bytes are.
 
 use std::collections::VecDeque;
 
@@ -12,39 +12,39 @@ use perhop_sim::transport::tcp::{WireAck, WireSender};
 use crate::Setup;
 use crate::segment::Segment;
 
-/// Bytes of data to put on the wire now.
+/// Data of one packet, to be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) from: u64,
     pub(crate) end: u64,
     pub(crate) ecn: Ecn,
-    /// Reports that the window was reduced.
+    /// The packet reports that the congestion window was reduced (CWR).
     pub(crate) reduced: bool,
     /// The sender's number of the segment.
     pub(crate) segment: u32,
 }
 
-/// What there is to put on the wire.
+/// The next thing to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The segment that opens the connection.
+    /// The SYN.
     Syn,
     /// Data.
     Data(Piece),
 }
 
-/// The shortest and the longest time between probes of a closed window (RFC 9293, section 3.8.6.1).
+/// The shortest and the longest time between probes of a zero window (RFC 9293, section 3.8.6.1).
 const PROBES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(60));
 
 /// The sending side of a connection. Offsets count bytes of data from the first one.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     pub(crate) sender: WireSender,
-    /// The sender's number of the first segment of data: 1 if the SYN is the sender's, too.
+    /// The sender's number of the first segment of data: 1 if the sender sends the SYN, too.
     first: u32,
     /// Bytes of data in a segment of the sender.
     segment: u64,
-    /// Bytes of data that a packet has room for.
+    /// The most bytes of data in a packet.
     pub(crate) most: u64,
     /// Bytes to send; `None` for no end.
     pub(crate) volume: Option<u64>,
@@ -52,13 +52,15 @@ pub(crate) struct Outgoing {
     pub(crate) acked: u64,
     /// One past the highest byte ever sent.
     pub(crate) sent: u64,
-    /// The receiver's window in bytes from `acked` on, the largest of all, and the sequence numbers by which
-    /// it was set.
+    /// The receiver's window in bytes from `acked` on.
     pub(crate) window: u64,
+    /// The largest window so far.
     pub(crate) largest_window: u64,
+    /// Sequence and acknowledgement number of the segment that set the window: SND.WL1 and SND.WL2.
     window_by: Option<(u32, u32)>,
+    /// Data of packets that are to be sent first.
     pieces: VecDeque<Piece>,
-    /// When the closed window is to be probed, and how long after the last time.
+    /// When the zero window is probed next, and how long after the last probe.
     pub(crate) probe_at: Instant,
     probe_span: Duration,
 }
@@ -87,7 +89,7 @@ impl Outgoing {
         }
     }
 
-    /// Ends the data with what was sent.
+    /// Ends the data with those that were sent.
     pub(crate) fn stop(&mut self) {
         self.sender.stop();
         let sent = u64::from(self.sender.sent_end().saturating_sub(self.first)) * self.segment;
@@ -99,20 +101,22 @@ impl Outgoing {
         (self.volume == Some(self.sent) && self.pieces.is_empty(), self.volume == Some(self.acked))
     }
 
+    /// Returns the offsets at which a segment begins and ends.
     fn end_of(&self, number: u32) -> (u64, u64) {
         let from = u64::from(number.saturating_sub(self.first)) * self.segment;
         let end = from + self.segment;
         (from, self.volume.map_or(end, |volume| end.min(volume)))
     }
 
-    /// Returns the number of the first segment of which a byte is missing if all below this offset are there.
+    /// Returns the number of the first segment that is not complete if all bytes below this offset have been
+    /// received.
     fn number_at(&self, offset: u64) -> u32 {
         let whole =
             if self.volume == Some(offset) { offset.div_ceil(self.segment) } else { offset / self.segment };
         self.first.saturating_add(u32::try_from(whole).unwrap_or(u32::MAX))
     }
 
-    /// Returns the next data to put on the wire now, or the SYN.
+    /// Returns the data to send next, or the SYN; `None` if nothing may be sent now.
     pub(crate) fn next(&mut self, cx: &mut Context<'_>) -> Option<Next> {
         loop {
             if let Some(piece) = self.pieces.pop_front() {
@@ -124,7 +128,7 @@ impl Outgoing {
                 return Some(Next::Syn);
             }
             let (from, end) = self.end_of(transmit.sequence);
-            // Its beginning may be acknowledged, where a segment leaves in several packets.
+            // If the segment was sent in several packets, its beginning may be acknowledged.
             let from = from.max(self.acked.min(end));
             self.cut(Piece {
                 from,
@@ -136,7 +140,7 @@ impl Outgoing {
         }
     }
 
-    /// Cuts a piece so that each packet has room for its part.
+    /// Divides a piece among packets.
     fn cut(&mut self, piece: Piece) {
         let mut from = piece.from;
         while from < piece.end {
@@ -147,7 +151,8 @@ impl Outgoing {
         }
     }
 
-    /// Sends again, in smaller packets, the segment with this byte: the path has no room for larger ones.
+    /// Retransmits the segment with this byte in packets of at most `most` bytes of data, and limits later
+    /// packets to this size: the path MTU is smaller than was known.
     pub(crate) fn shrink(&mut self, most: u64, offset: u64) {
         self.most = most.max(1);
         let pieces = std::mem::take(&mut self.pieces);
@@ -182,9 +187,8 @@ impl Outgoing {
         std::mem::replace(&mut self.window, window) != window
     }
 
-    /// Takes an acknowledgement of all bytes below `offset`, with ranges of bytes beyond it, what came twice,
-    /// and its congestion signals. `is_duplicate`: it says that something has come out of order (RFC 5681,
-    /// section 2).
+    /// Processes an acknowledgement of all bytes below `offset`, with SACK blocks beyond it, the offset of a
+    /// D-SACK block, and ECN feedback. `is_duplicate`: it is a duplicate ACK (RFC 5681, section 2).
     pub(crate) fn on_ack(
         &mut self,
         offset: u64,
@@ -212,7 +216,7 @@ impl Outgoing {
         self.plan_probe(now);
     }
 
-    /// Takes the answer to the SYN, which is the sender's own if that has a handshake.
+    /// Opens the connection: the SYN is acknowledged. If the sender sent it, the sender is told.
     pub(crate) fn open(&mut self, window: u64, now: Instant) {
         (self.window, self.largest_window) = (window, window);
         self.sender.offer(self.room());
@@ -223,15 +227,15 @@ impl Outgoing {
         }
     }
 
-    /// Returns how many segments from the first that is not acknowledged fit into the receiver's window.
+    /// Returns how many segments fit into the receiver's window, from the first that is not acknowledged.
     fn room(&self) -> u32 {
         let end = self.acked + self.window;
         let end = self.volume.map_or(end, |volume| end.min(volume));
         self.number_at(end) - self.number_at(self.acked)
     }
 
-    /// Probes the window while it is closed for the next segment and nothing is outstanding, whose ACK would
-    /// open it.
+    /// Plans a probe if the window has no room for the next segment, and no data are outstanding whose ACK
+    /// could open it.
     pub(crate) fn plan_probe(&mut self, now: Instant) {
         let is_closed = self.acked == self.sent && self.volume != Some(self.sent) && self.room() == 0;
         if !is_closed {
@@ -243,8 +247,8 @@ impl Outgoing {
         }
     }
 
-    /// Probes the window: returns whether with an empty segment. Where it has room for a part of one, that
-    /// part leaves (RFC 9293, section 3.8.6.2.1).
+    /// Probes the window, and returns whether with an empty segment. If the window has room for a part of a
+    /// segment, this part is sent (RFC 9293, section 3.8.6.2.1).
     pub(crate) fn probe(&mut self, now: Instant) -> bool {
         self.probe_span = self.probe_span.saturating_mul(2).min(PROBES.1);
         self.probe_at = now + self.probe_span;

@@ -1,7 +1,7 @@
-//! TCP segments as bytes (RFC 9293, section 3.1): reading those that come, and writing those that leave.
+//! TCP segments as bytes (RFC 9293, section 3.1): parsing and writing.
 //!
-//! Reading is total: whatever the bytes, it returns a segment or a reason. A segment with a wrong checksum is
-//! none.
+//! Parsing is total: whatever the bytes, it returns a segment or an error. A segment with a wrong checksum is
+//! an error.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::BitOr;
@@ -18,13 +18,13 @@ pub struct Flags(u16);
 impl Flags {
     /// No more data from the sender.
     pub const FIN: Self = Self(1);
-    /// The sequence number is the first of a connection.
+    /// The sequence number is the initial one of a connection.
     pub const SYN: Self = Self(1 << 1);
-    /// The connection is over.
+    /// Resets the connection.
     pub const RST: Self = Self(1 << 2);
     /// The data should reach the application at once.
     pub const PSH: Self = Self(1 << 3);
-    /// The acknowledgement field means something.
+    /// The acknowledgement number is valid.
     pub const ACK: Self = Self(1 << 4);
     /// ECN-Echo (RFC 3168).
     pub const ECE: Self = Self(1 << 6);
@@ -40,7 +40,7 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// Returns these bits if so, else none.
+    /// Returns these bits if `so`, else none.
     #[must_use]
     pub const fn when(self, so: bool) -> Self {
         if so { self } else { Self::NONE }
@@ -64,7 +64,7 @@ impl BitOr for Flags {
     }
 }
 
-/// The most ranges that selective acknowledgements have room for (RFC 2018, section 3).
+/// The most SACK blocks for which a segment has room (RFC 2018, section 3).
 pub const MOST_RANGES: usize = 4;
 
 /// Ranges of sequence numbers: the first, and one past the last.
@@ -89,27 +89,27 @@ impl Ranges {
     }
 }
 
-/// Options that an endpoint knows; it passes over others.
+/// The options that an endpoint knows. It ignores others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The largest segment that the sender of this SYN can receive (RFC 9293, section 3.7.1).
+    /// Maximum segment size (MSS) that the sender of this SYN can receive (RFC 9293, section 3.7.1).
     pub most: Option<u16>,
-    /// By how many bits its windows are to be shifted (RFC 7323, section 2).
+    /// Window scale: the shift count of the sender's windows (RFC 7323, section 2).
     pub scale: Option<u8>,
     /// Selective acknowledgements may be sent (RFC 2018, section 2).
     pub selective: bool,
-    /// The sender's time, and the time that it echoes (RFC 7323, section 3).
+    /// Timestamps: the sender's, and the one that it echoes (RFC 7323, section 3).
     pub times: Option<(u32, u32)>,
-    /// What has arrived out of order (RFC 2018), or twice (RFC 2883).
+    /// SACK blocks (RFC 2018), the first of which may be a D-SACK block (RFC 2883).
     pub ranges: Ranges,
 }
 
 /// A segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// Address and port of its sender.
+    /// Source address and port.
     pub source: SocketAddr,
-    /// The address and port that it is for.
+    /// Destination address and port.
     pub destination: SocketAddr,
     /// The codepoint of the packet.
     pub dscp: Dscp,
@@ -117,11 +117,11 @@ pub struct Segment<'a> {
     pub ecn: Ecn,
     /// Sequence number of the first byte.
     pub sequence: u32,
-    /// The byte that the sender expects next, if the segment has `ACK`.
+    /// The acknowledgement number, valid with `ACK`.
     pub acknowledged: u32,
     /// Control bits.
     pub flags: Flags,
-    /// The window field, as it stands in the header.
+    /// The window field of the header, before scaling.
     pub window: u16,
     /// Options.
     pub options: Options,
@@ -129,7 +129,7 @@ pub struct Segment<'a> {
     pub data: &'a [u8],
 }
 
-/// Why bytes are no segment.
+/// Why a packet could not be parsed as a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSegment {
     /// No IP packet, or a part of one.
@@ -152,10 +152,10 @@ const TCP: usize = 20;
 const PROTOCOL: u8 = 6;
 
 impl<'a> Segment<'a> {
-    /// Reads an IP packet that carries a segment. Bytes behind the packet's own length do not count.
+    /// Parses an IP packet that carries a segment. Bytes beyond the packet's own length are ignored.
     ///
     /// # Errors
-    /// Why it carries none.
+    /// Why the packet carries no valid segment.
     pub fn parse(packet: &'a [u8]) -> Result<Self, NoSegment> {
         let ip = IpSlice::from_slice(packet).map_err(|_| NoSegment::Packet)?;
         let class = match &ip {
@@ -197,15 +197,15 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Returns the bytes of headers of such a segment.
+    /// Returns the bytes of the IP and TCP headers.
     pub fn headers(&self) -> usize {
         let ip = if self.source.is_ipv4() { IPV4 } else { IPV6 };
         ip + TCP + write_options(&self.options, self.flags).1
     }
 
-    /// Writes the packet, with `length` bytes of data that `fill` writes in place of [`data`](Self::data),
-    /// and this number in an IPv4 header, which forbids fragments. Returns its length; `None`, having
-    /// written nothing, if `room` is too small.
+    /// Writes the packet, with `length` bytes of data that `fill` writes instead of [`data`](Self::data). An
+    /// IPv4 header has the identification `number` and forbids fragmentation. Returns the packet's length;
+    /// `None` if `room` is too small, which is then unchanged.
     pub fn write(
         &self,
         number: u16,
@@ -273,7 +273,7 @@ fn checksum(source: IpAddr, destination: IpAddr, segment: &[u8]) -> u16 {
     sum.add_4bytes(length).add_2bytes([0, PROTOCOL]).add_slice(segment).ones_complement().to_be()
 }
 
-/// Reads options up to the first that contradicts its own length; passes over those that it does not know.
+/// Parses options up to the first with an invalid length; ignores unknown ones.
 fn read_options(mut bytes: &[u8]) -> Options {
     let mut options = Options::default();
     loop {
@@ -312,7 +312,7 @@ type OptionBytes = [u8; 40];
 
 /// Returns the options as bytes, in the order of Linux, and their length, a multiple of four.
 fn write_options(options: &Options, flags: Flags) -> (OptionBytes, usize) {
-    let mut bytes = [1; 40]; // No operation, where nothing else is written.
+    let mut bytes = [1; 40]; // The option "no operation" is the padding.
     let mut length = 0;
     let mut put = |option: &[u8]| {
         let end = length + option.len();

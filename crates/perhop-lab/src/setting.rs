@@ -238,7 +238,7 @@ pub(crate) struct Population {
 pub(crate) struct Setting {
     /// By number; those of a population one after another, as they begin.
     pub(crate) flows: Vec<HostFlow>,
-    /// The populations, in the order of the flows that stand for them.
+    /// The populations, in the order of the flows that represent them.
     pub(crate) populations: Vec<Population>,
     /// The users of applications that say what is sent, in the order of their flows.
     pub(crate) users: Vec<HostUser>,
