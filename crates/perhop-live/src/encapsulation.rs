@@ -11,14 +11,14 @@ use crate::buffers::Head;
 use crate::spec::Remark;
 use crate::wire;
 
-/// Where in a [`Head`] the VLAN tag stands that the kernel took out of the frame (protocol and tag), or
-/// zeros.
+/// The place in a [`Head`] of the VLAN tag that the kernel removed from the frame (tag protocol and tag);
+/// zeros if there was none.
 pub const TAG: Range<usize> = 22..26;
-/// Where in a [`Head`] the Ethernet type stands.
+/// The place of the Ethernet type in a [`Head`].
 pub const TYPE: Range<usize> = 26..28;
-/// Where in a [`Head`] the headers between the Ethernet type and the IP packet stand.
+/// The place in a [`Head`] of the headers between the Ethernet type and the IP packet.
 const HEADERS: Range<usize> = 28..60;
-/// Where in a [`Head`] the length of these headers stands.
+/// The place in a [`Head`] of the length of these headers.
 const LENGTH: usize = 60;
 
 /// Tag protocols: 802.1Q, 802.1ad, and what stacked tags had before 802.1ad.
@@ -266,7 +266,7 @@ fn write(head: &mut Head, Remark { priority, traffic_class }: Remark) {
     if let (Some(place), Some(priority)) = (tag, priority) {
         head[place] = head[place] & 0x1f | (priority & 7) << 5;
     }
-    // The labels stand behind the tags.
+    // Labels follow the tags.
     let mut place = TYPE.start;
     while place + 4 < HEADERS.end && is_tag(head, place) {
         place += 4;

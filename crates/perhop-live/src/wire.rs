@@ -182,7 +182,7 @@ impl Header {
             return Err(Malformed::Checksum);
         }
         let (source, destination) = address(12).zip(address(16)).ok_or(Malformed::Truncated)?;
-        // Flags and offset: more fragments, and how much comes before, in eights of bytes.
+        // The flag "more fragments", and the fragment offset in units of 8 bytes.
         let (more, offset) = (header[6] & 0x20 != 0, [header[6] & 0x1f, header[7]]);
         let fragment = Fragment {
             identification: u16::from_be_bytes([header[4], header[5]]).into(),
@@ -213,7 +213,7 @@ const AUTHENTICATION: u8 = 51;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// What stands above IP.
+/// The header above IP.
 struct Upper {
     protocol: u8,
     place: usize,

@@ -230,7 +230,7 @@ impl Snapshot {
         self.add("perhop_queue_delay_seconds", help, MetricType::Histogram, delays);
     }
 
-    /// Adds the meters of links: what came is what went on and what was dropped.
+    /// Adds the meters of links: packets that arrived, and of these the ones that passed and were policed.
     fn add_meters(&mut self, links: &[LinkTotals<'_>]) {
         let by_color = |pick: fn(&MeterCounts) -> [u64; 3]| {
             let meters = links

@@ -1,4 +1,4 @@
-//! Where packets come from and go to.
+//! Network devices that packets are read from and written to.
 
 mod netlink;
 mod offload;
@@ -17,44 +17,44 @@ pub use tun::{Tun, TunSpec};
 use crate::buffers::Head;
 use crate::counts::Amount;
 
-/// A device that gives and takes whole IP packets, one after the other, whatever a system call stands for.
+/// A device that receives and sends IP packets one by one, however many a system call transfers.
 pub trait Device: AsFd {
-    /// Returns the length of the next packet, which it copies into `room`; `None` if none waits, neither in
-    /// the kernel nor in a batch that was read before. One that is longer than the room is cut. `head` keeps
-    /// what the device wants to have back with the packet.
+    /// Copies the next packet into `room` and returns its length; `None` if none waits, neither in the kernel
+    /// nor in a batch that was read before. A packet longer than the room is truncated. The device stores in
+    /// `head` what it needs to send the packet on, such as its Ethernet header.
     ///
     /// # Errors
     /// The device is gone.
     fn receive(&mut self, head: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>>;
 
-    /// Takes a packet to send, with what was kept with it. It may wait for others until
-    /// [`flush`](Self::flush).
+    /// Sends a packet with the head that it was received with, at the latest when [`flush`](Self::flush) is
+    /// called: until then the device may collect packets for one system call.
     fn send(&mut self, head: &Head, packet: &[u8]);
 
-    /// Sends all that waits. Returns how many packets were not sent since the last call, the device having no
-    /// room for them or no use.
+    /// Sends all collected packets. Returns how many packets were not sent since the last call because the
+    /// device was full or down.
     fn flush(&mut self) -> u64;
 
-    /// Returns what came to it and never to the data plane.
+    /// Returns the counters of what the device received and did not give to the data plane.
     fn aside(&mut self) -> Aside {
         Aside::default()
     }
 }
 
-/// What came to a device and never to the data plane.
+/// Counters of frames and packets that a device received and did not give to the data plane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aside {
-    /// Frames that are no IP packets, such as ARP's, passed on as they are.
+    /// Frames without an IP packet, such as ARP, that were forwarded unchanged.
     pub passed: Amount,
-    /// Frames passed on that have labels, a session or several tags, behind which no IP packet is found.
+    /// Forwarded frames with VLAN tags, MPLS labels or a PPPoE session behind which no IP packet was found.
     pub unread: u64,
-    /// Frames that could not be passed on, the device on the other side having no room for them or no use.
+    /// Frames without an IP packet that were lost because the device on the other side was full or down.
     pub unpassed: u64,
-    /// Packets made of many by segmentation offload that could not be split: no queue can judge them.
+    /// Large packets of segmentation offload that were dropped because they could not be split.
     pub merged: u64,
-    /// Packets longer than the data plane takes.
+    /// Packets that were dropped because they are longer than the data plane accepts.
     pub too_long: u64,
-    /// Packets that the kernel dropped, there being no room for them before they were read.
+    /// Packets that the kernel dropped because its buffer was full before they were read.
     pub overrun: u64,
 }
 
@@ -68,7 +68,7 @@ pub enum AnyDevice {
     Ethernet(Ethernet),
 }
 
-/// Calls what the device of that kind has.
+/// Calls a method of whichever device it is.
 macro_rules! each {
     ($device:expr, $one:ident => $call:expr) => {
         match $device {

@@ -1,9 +1,9 @@
 //! Ethernet interfaces joined as a transparent bridge (packet(7)): whole frames in and out.
 //!
-//! Blocks see the IP packet; its Ethernet header waits beside it. Other frames, such as ARP, bypass the
+//! Blocks see the IP packet; its Ethernet header is kept beside it. Other frames, such as ARP, bypass the
 //! blocks. The kernel reports for each frame which checksum its sender left to the hardware. The bridge
-//! passes this on when the frame leaves, and the kernel or the next interface completes the checksum. A frame
-//! that the sender's, or this host's, segmentation offload made of many is split before blocks see it.
+//! passes this on when the frame leaves, and the kernel or the next interface completes the checksum. A large
+//! frame, made by the sender's segmentation offload or by GRO on this host, is split before blocks see it.
 
 use std::io;
 use std::mem;
@@ -31,8 +31,8 @@ pub struct Ethernet {
     inbox: Inbox,
     outbox: Outbox,
     aside: Aside,
-    /// Whether the interface went down, and nothing has come since: it may be on its way out, of which the
-    /// kernel says no more.
+    /// Whether the interface went down and has received nothing since: it may be about to be removed, which
+    /// the kernel does not report.
     went_down: bool,
 }
 
@@ -42,10 +42,10 @@ struct Inbox {
     bytes: Box<[u8]>,
     received: Box<[Received]>,
     count: usize,
-    /// The next one that is to be looked at.
+    /// The frame to read next.
     next: usize,
-    /// The packets of the one before it, where the kernel made that of many; what is kept with each, and
-    /// where that begins.
+    /// The segments of the frame before it, if that is a large one; the head of each, and the place of the
+    /// large packet in `bytes`.
     split: Split,
     head: Head,
     packet: usize,
@@ -59,31 +59,29 @@ struct Outbox {
     unsent: u64,
 }
 
-/// Where things stand in a [`Head`]: what offloads left to be done, the addresses, then the headers before
-/// the packet.
+/// The layout of a [`Head`]: the `virtio_net_hdr`, the addresses, then the headers before the packet.
 const PREAMBLE: usize = header::LENGTH;
 const ADDRESSES: usize = TAG.start;
 
-/// The bytes before the packet in what is read, without a tag, which the kernel takes out.
+/// The bytes before the packet in what is read, without a VLAN tag, which the kernel removes.
 const BEFORE: usize = PREAMBLE + ETHERNET as usize;
 const ETHERNET: u16 = 14;
 
-/// The longest frame, which the kernel made of many.
+/// The longest frame: a large one, of segmentation offload.
 const LONGEST: usize = BEFORE + u16::MAX as usize;
 
-/// Bytes that may wait in the kernel before they are read, and before they leave.
+/// The size of the kernel's receive buffer and of its send buffer, in bytes.
 const SOCKET_BUFFER: usize = 4 << 20;
 
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is left to whoever sends the frame on.
 const NEEDS_CHECKSUM: u8 = 1;
 
 impl Ethernet {
-    /// Joins two interfaces, which must be up to pass anything. The kernel's own addresses on them are not in
-    /// the way, but it answers for them as ever.
+    /// Joins two interfaces, which forward frames while they are up. If the kernel has addresses on them, it
+    /// still answers for these.
     ///
     /// # Errors
-    /// An interface and what the kernel has against it; without the capability `CAP_NET_RAW` it is
-    /// `PermissionDenied`.
+    /// The interface and the kernel's error; without the capability `CAP_NET_RAW` it is `PermissionDenied`.
     pub fn bridge(names: [&str; 2]) -> Result<[Self; 2], (usize, io::Error)> {
         Self::bridge_by(names, BATCH)
     }
@@ -114,7 +112,7 @@ impl Ethernet {
         self.mtu
     }
 
-    /// Returns whether the interface is gone, which is a reason to stop; to be down is none.
+    /// Returns whether the interface was removed, which is a reason to stop. To be down is none.
     fn is_gone(&self) -> bool {
         if_nametoindex(self.name.as_str()) != Ok(self.index)
     }
@@ -140,7 +138,7 @@ impl Ethernet {
         }
     }
 
-    /// Looks at the next frame that was read: returns the packet's length if it is one for the data plane.
+    /// Reads the next frame of the batch; returns the packet's length if it has one for the data plane.
     fn take(&mut self, head: &mut Head, room: &mut [u8]) -> Option<usize> {
         let Inbox { bytes, received, next, split, head: kept, packet: place, .. } = &mut self.inbox;
         let Received { length, tag } = received[*next];
@@ -173,7 +171,7 @@ impl Ethernet {
         };
         let packet = &payload[..payload.len() - headers];
         if is_merged {
-            // Here places count from the begin of the frame.
+            // These offsets count from the beginning of the frame.
             let before = ETHERNET + headers as u16;
             offloads.checksum =
                 offloads.checksum.and_then(|(from, at)| Some((from.checked_sub(before)?, at)));
@@ -219,9 +217,9 @@ impl Inbox {
         }
     }
 
-    /// Returns the next packet of a frame that the kernel made of many.
+    /// Returns the length of the next segment of a large frame.
     #[inline]
-    fn next_of_many(&mut self, head: &mut Head, room: &mut [u8]) -> Option<usize> {
+    fn next_segment(&mut self, head: &mut Head, room: &mut [u8]) -> Option<usize> {
         let length = self.split.next(&self.bytes[self.packet..], room)?;
         *head = self.head;
         Some(length)
@@ -229,7 +227,7 @@ impl Inbox {
 }
 
 impl Aside {
-    /// Passes a frame that is no IP packet to the other side as it is.
+    /// Forwards a frame without an IP packet to the other side, unchanged.
     fn pass(&mut self, other: &PacketSocket, head: &Head, payload: &[u8]) {
         let mut frame = Vec::new();
         append(&mut frame, head, payload);
@@ -252,11 +250,11 @@ impl Device for Ethernet {
     fn receive(&mut self, head: &mut Head, room: &mut [u8]) -> io::Result<Option<usize>> {
         let mut is_refilled = false;
         loop {
-            if let Some(length) = self.inbox.next_of_many(head, room) {
+            if let Some(length) = self.inbox.next_segment(head, room) {
                 return Ok(Some(length));
             }
             if self.inbox.next == self.inbox.count {
-                // Frames that are not for the data plane are no reason to keep it waiting.
+                // Many frames that are not for the data plane must not keep it waiting.
                 if is_refilled || !self.refill()? {
                     return Ok(None);
                 }
@@ -290,7 +288,7 @@ impl Device for Ethernet {
 }
 
 impl Outbox {
-    /// Sends all frames, and counts those that the kernel did not take.
+    /// Sends all frames, and counts those that the kernel did not accept.
     fn send(&mut self, socket: &PacketSocket) {
         if !self.ends.is_empty() {
             self.unsent += socket.send(&self.bytes, &self.ends);
@@ -300,14 +298,14 @@ impl Outbox {
     }
 }
 
-/// Appends a frame: the header that it came with, and the packet.
+/// Appends a frame: the headers that it was received with, and the packet.
 #[inline]
 fn append(bytes: &mut Vec<u8>, head: &Head, packet: &[u8]) {
     let mut preamble = [0; PREAMBLE];
     let is_tagged = head[TAG][..2] != [0; 2];
     if head[0] & NEEDS_CHECKSUM != 0 {
-        // Where the checksum begins counts from the begin of the frame, which a tag makes longer. In the
-        // machine's order.
+        // The start of the checksum counts from the beginning of the frame, which a tag makes longer. The
+        // number is in the machine's byte order.
         let begin = u16::from_ne_bytes([head[6], head[7]]).saturating_add(if is_tagged { 4 } else { 0 });
         preamble[0] = NEEDS_CHECKSUM;
         preamble[6..8].copy_from_slice(&begin.to_ne_bytes());

@@ -1,9 +1,6 @@
 //! Packet sockets (packet(7)): the calls that no crate offers without `unsafe`.
 
-#![expect(
-    unsafe_code,
-    reason = "system calls that no crate wraps: packet sockets with what the kernel says beside a frame"
-)]
+#![expect(unsafe_code, reason = "system calls that no crate wraps: packet sockets with ancillary data")]
 
 use std::io;
 use std::mem::{self, MaybeUninit};
@@ -16,27 +13,27 @@ use libc::{c_int, c_void, socklen_t};
 #[derive(Debug)]
 pub(super) struct PacketSocket(OwnedFd);
 
-/// The most frames that a system call stands for.
+/// The most frames that one system call receives or sends.
 pub(super) const BATCH: usize = 64;
 
-/// A part of a frame, before it is known where that is.
+/// An entry of a scatter-gather array that has no buffer yet.
 const NOWHERE: libc::iovec = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
 
-/// What the kernel said beside a frame.
+/// The length and the ancillary data of a received frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Received {
-    /// The length of the whole frame and its preamble, also where it was cut.
+    /// The length of the whole frame with its `virtio_net_hdr`, also if the frame was truncated.
     pub(super) length: usize,
-    /// The VLAN tag that the kernel took out of it: protocol and tag.
+    /// The VLAN tag that the kernel removed from the frame: tag protocol and tag.
     pub(super) tag: Option<(u16, u16)>,
 }
 
-/// The kernel's room for an answer to a question about an interface.
+/// Bytes of an interface's name in the kernel's requests, with the zero at its end.
 const NAME: usize = libc::IFNAMSIZ;
 
 impl PacketSocket {
-    /// Opens a socket for all frames that come to the interface, for any address, but not those that leave by
-    /// it. Each is preceded by a `virtio_net_hdr` that says what offloads left to be done.
+    /// Opens a socket for all frames that the interface receives, for any address, and none that it sends. A
+    /// `virtio_net_hdr` precedes each frame and says what offloads have left to be done.
     ///
     /// # Errors
     /// The kernel's; without the capability `CAP_NET_RAW` it is `EPERM`.
@@ -102,8 +99,8 @@ impl PacketSocket {
         Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
     }
 
-    /// Reads frames that wait, at most as many as there are places, each into `size` bytes of the room;
-    /// returns how many. Says of each what the kernel said.
+    /// Reads waiting frames, at most as many as `received` has places, each into `size` bytes of the room.
+    /// Describes them in `received` and returns their number.
     pub(super) fn receive(
         &self,
         room: &mut [u8],
@@ -137,8 +134,8 @@ impl PacketSocket {
         Ok(count)
     }
 
-    /// Sends frames, at most [`BATCH`], each of which ends at one of these places. Returns how many the
-    /// kernel did not take.
+    /// Sends at most [`BATCH`] frames, which follow one another in `frames`: each ends at one of `ends`.
+    /// Returns how many the kernel did not accept.
     pub(super) fn send(&self, frames: &[u8], ends: &[usize]) -> u64 {
         let mut parts = [NOWHERE; BATCH];
         // SAFETY: all zeros is a valid value of these plain C structures.
@@ -165,7 +162,7 @@ impl PacketSocket {
         unsent
     }
 
-    /// Frames that the kernel dropped since this was asked last, there being no room in the socket's buffer.
+    /// Returns how many frames the kernel dropped since the last call because the socket's buffer was full.
     pub(super) fn overrun(&self) -> u64 {
         let mut statistics = MaybeUninit::<libc::tpacket_stats>::zeroed();
         let mut length = size_of::<libc::tpacket_stats>() as socklen_t;
@@ -192,7 +189,7 @@ union Control {
     _aligned: libc::cmsghdr,
 }
 
-/// Returns the VLAN tag that the kernel took out of a frame (`PACKET_AUXDATA`).
+/// Returns the VLAN tag that the kernel removed from a frame (`PACKET_AUXDATA`).
 fn tag_of(message: &libc::msghdr) -> Option<(u16, u16)> {
     // SAFETY: the message is one that recvmsg filled in, and its room for control messages still lives: the
     // macros walk within it. The auxiliary data may lie unaligned, and are as long as the header says.

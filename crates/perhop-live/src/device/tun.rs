@@ -1,4 +1,5 @@
-//! TUN devices: the kernel's side is a network interface, ours is a file of whole IP packets.
+//! TUN devices: the kernel's side is a network interface, ours is a file from which IP packets are read and
+//! to which they are written.
 
 use std::io;
 use std::mem;
@@ -12,7 +13,7 @@ use super::Device;
 use super::netlink::{number, set_link};
 use crate::buffers::Head;
 
-/// What a TUN device, or another by which a host is joined to a router, is to be like.
+/// The settings of an interface that joins a host to a router: a TUN device, or one end of a veth pair.
 #[derive(Clone, Debug)]
 pub struct TunSpec {
     /// The interface's name.
@@ -23,12 +24,12 @@ pub struct TunSpec {
     pub ipv4: Option<(Ipv4Addr, u8)>,
     /// The interface's IPv6 address and the length of its network's prefix.
     pub ipv6: Option<(Ipv6Addr, u8)>,
-    /// How many packets of the kernel may wait for us.
+    /// The length of the kernel's queue of packets to be read, in packets.
     pub queue: u32,
 }
 
-/// A TUN device in the network namespace of the thread that made it, read and written packet by packet. It
-/// stays usable from any thread, and is gone with the last process that holds it.
+/// A TUN device in the network namespace of the thread that made it, read and written packet by packet. Any
+/// thread may use it. The kernel removes it with the last process that has it open.
 pub struct Tun {
     device: SyncDevice,
     unsent: u64,
@@ -61,7 +62,7 @@ pub(super) fn open(spec: &TunSpec, offload: bool) -> io::Result<SyncDevice> {
     Ok(device)
 }
 
-/// Reads what comes next; `None` if nothing waits.
+/// Reads the next packet; `None` if none waits.
 #[inline]
 pub(super) fn read(device: &SyncDevice, room: &mut [u8]) -> io::Result<Option<usize>> {
     match device.recv(room) {

@@ -1,5 +1,5 @@
-//! Pairs of Ethernet interfaces between network namespaces (veth(4)): what a host is joined to a router by
-//! where it cannot be by a TUN device.
+//! Pairs of Ethernet interfaces between network namespaces (veth(4)), which join a host to a router where no
+//! TUN device can be opened.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,8 +17,8 @@ use super::tun::TunSpec;
 /// The attribute of a pair that holds its far end (the kernel's `linux/veth.h`).
 const VETH_INFO_PEER: u16 = 1;
 
-/// Both hosts' interfaces have this locally administered address: a frame is for the other end of the pair,
-/// and nobody needs to ask who that is.
+/// The locally administered address of both hosts' interfaces. With one address for both ends no host needs
+/// ARP or neighbor discovery.
 const MAC: [u8; 6] = [0x02, 0x70, 0x65, 0x72, 0x68, 0x70];
 
 /// Makes a pair: the near end `near` in the calling thread's namespace, and the far end in another, as `far`
@@ -33,7 +33,7 @@ pub fn join(near: &str, far: &TunSpec, namespace: BorrowedFd<'_>) -> io::Result<
         number(IFLA_MTU, mtu),
         Attribute::new(IFLA_ADDRESS, MAC.to_vec()),
         number(IFLA_TXQLEN, far.queue),
-        // Queues must see packets as they are on the wire: the kernel is to make no large ones of many.
+        // Queues must see packets as they are on the wire: no segmentation offload.
         number(IFLA_GSO_MAX_SEGS, 1),
         Attribute::new(IFLA_NET_NS_FD, namespace.as_raw_fd().to_ne_bytes().to_vec()),
     ];

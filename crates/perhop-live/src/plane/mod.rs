@@ -67,8 +67,8 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// Returns when it must next be given the time, if no packet comes before; [`Instant::NEVER`] if nothing
-    /// is pending.
+    /// Returns the time at which [`advance`](Self::advance) is to be called next, unless a packet arrives
+    /// earlier; [`Instant::NEVER`] if nothing is pending.
     #[inline]
     pub fn next(&self) -> Instant {
         self.agenda.next()

@@ -1,5 +1,5 @@
-//! What offloads left to be done with a packet (`virtio_net_hdr`: VIRTIO 1.2, section 5.1.6; the kernel's
-//! `linux/virtio_net.h`), and the Internet checksum that they leave.
+//! The header that says which checksum and which segmentation of a packet remain to be done
+//! (`virtio_net_hdr`: VIRTIO 1.2, section 5.1.6; the kernel's `linux/virtio_net.h`), and the checksum itself.
 
 /// Bytes of the header before each packet.
 pub(in crate::device) const LENGTH: usize = 10;
@@ -11,10 +11,10 @@ const DATA_VALID: u8 = 2;
 /// The packet has ECN's CWR flag (`VIRTIO_NET_HDR_GSO_ECN`), which is in its TCP header, too.
 const ECN: u8 = 0x80;
 
-/// What one packet of the kernel stands for (`VIRTIO_NET_HDR_GSO_…`).
+/// What a large packet of the kernel is to be split into (`VIRTIO_NET_HDR_GSO_…`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::device) enum Merged {
-    /// A packet as it is on the wire.
+    /// Nothing: it is a packet as on the wire.
     #[default]
     No,
     /// TCP segments over IPv4.
@@ -32,9 +32,9 @@ pub(in crate::device) enum Merged {
 pub(in crate::device) struct Offloads {
     /// Where the transport header begins and where in it the checksum is, if it is left to be completed.
     pub(in crate::device) checksum: Option<(u16, u16)>,
-    /// Whether the kernel vouches for the transport checksum.
+    /// Whether a receiver need not verify the transport checksum.
     pub(in crate::device) is_valid: bool,
-    /// What the packet stands for.
+    /// What the packet is to be split into.
     pub(in crate::device) merged: Merged,
     /// Bytes of data in each packet on the wire but the last, which may be shorter.
     pub(in crate::device) size: u16,

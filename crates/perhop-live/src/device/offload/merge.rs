@@ -1,4 +1,4 @@
-//! Coalescing: from packets on the wire to fewer and larger ones for the kernel, as its own GRO makes them.
+//! Coalescing: joins consecutive packets of a flow into large ones for the kernel, as its own GRO does.
 
 use super::header::{LENGTH, Merged, Offloads, check_ipv4, fold, sum, word};
 
@@ -19,23 +19,23 @@ const LONGEST: usize = u16::MAX as usize;
 /// Datagrams that the kernel takes in one packet (`UDP_MAX_SEGMENTS` before Linux 6.9).
 const DATAGRAMS: u64 = 64;
 
-/// Writes a packet, which stands for so many, with the header of its offloads.
+/// Writes a packet with its `virtio_net_hdr`; the number says how many packets on the wire it was made of.
 pub(super) trait Write: FnMut(&[u8; LENGTH], &[u8], u64) {}
 
 impl<F: FnMut(&[u8; LENGTH], &[u8], u64)> Write for F {}
 
-/// Collects consecutive packets of a flow. Packets of one flow keep their order; those of different flows
-/// leave in that of each one's first packet.
+/// Coalesces consecutive packets of a flow. Packets of one flow keep their order. Large packets of different
+/// flows are written in the order of their first packets.
 #[derive(Debug, Default)]
 pub(super) struct Merge {
     open: Vec<Open>,
-    /// Memory for others.
+    /// Buffers that are free for other packets.
     spare: Vec<Vec<u8>>,
-    /// Whether the kernel takes datagrams, too.
+    /// Whether the kernel accepts large packets of UDP, too.
     datagrams: bool,
 }
 
-/// Packets of a flow that wait.
+/// A large packet to which more of its flow may be appended.
 #[derive(Debug)]
 struct Open {
     packet: Vec<u8>,

@@ -1,8 +1,9 @@
-//! TUN devices with segmentation offload: the kernel hands over one large packet for many of a flow, and
-//! takes such ones.
+//! TUN devices with segmentation offload: one read or write transfers a large packet of up to 64 kB, which
+//! holds many segments or datagrams of one flow.
 //!
-//! A system call then stands for up to 64 kB. The plane sees neither: packets are split as soon as they are
-//! read, with checksums and all, and put together again only when they leave in one batch.
+//! The data plane sees packets as they are on the wire. A large packet is split when it is read, and each
+//! packet gets its own headers and checksums. Consecutive packets of a flow that leave in one batch are
+//! coalesced into a large packet again, as the kernel's GRO does.
 
 pub(super) mod header;
 mod merge;
@@ -22,26 +23,25 @@ use super::tun::{TunSpec, open, read};
 use super::{Aside, Device};
 use crate::buffers::Head;
 
-/// The longest packet, with the header of its offloads.
+/// The longest packet, with its `virtio_net_hdr`.
 const LONGEST: usize = LENGTH + u16::MAX as usize;
 
 /// A TUN device whose host has segmentation and checksum offload, for TCP and, from Linux 6.2, UDP.
 pub struct OffloadTun {
     device: SyncDevice,
-    /// What was read last, and which of its packets come next.
+    /// The packet that was read last, with its `virtio_net_hdr`; `split` knows which of its segments is next.
     bytes: Box<[u8]>,
     split: Split,
-    /// Whether the kernel vouches for the transport checksums of these packets.
+    /// Whether a receiver need not verify the transport checksums of these segments.
     is_valid: bool,
-    /// Packets that leave; `None` where each is written by itself.
+    /// Coalesces packets that leave; `None` if each is written by itself.
     merge: Option<Merge>,
     unsent: u64,
     aside: Aside,
 }
 
 impl OffloadTun {
-    /// Makes the interface and brings it up. With `merges`, packets that leave in one batch are put together,
-    /// too, as a network card with GRO does.
+    /// Makes the interface and brings it up. With `merges`, packets that leave in one batch are coalesced.
     ///
     /// # Errors
     /// The kernel's, such as no access to `/dev/net/tun`.
@@ -107,7 +107,7 @@ impl Device for OffloadTun {
     }
 }
 
-/// Returns what writes a packet with its header, and counts those that the device does not take.
+/// Returns a function that writes a packet with its header, and counts packets that the device refuses.
 fn writer<'a>(device: &'a SyncDevice, unsent: &'a mut u64) -> impl FnMut(&[u8; LENGTH], &[u8], u64) + 'a {
     |header, packet, packets| {
         let written = device.send_vectored(&[IoSlice::new(header), IoSlice::new(packet)]);

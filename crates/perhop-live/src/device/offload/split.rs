@@ -1,4 +1,4 @@
-//! Segmentation: from a packet that the kernel made of many to those that are on the wire.
+//! Segmentation: splits a large packet of the kernel into packets as they are on the wire.
 
 use super::header::{Merged, Offloads, check_ipv4, fold, sum, word};
 
@@ -9,11 +9,11 @@ const CWR: u8 = 0x80;
 /// Bytes of an IPv6 header, which its length does not count.
 const IPV6: usize = 40;
 
-/// The packets that one packet of the kernel stands for, in order.
+/// Splits a large packet into TCP segments or UDP datagrams, in order.
 ///
-/// All have its headers, but for what follows. Each has its length, its checksums and, over IPv4, the next
-/// identification. A TCP segment has the sequence number of its data; FIN and PSH stand in the last one, CWR
-/// in the first (RFC 3168, section 6.1.2).
+/// Each packet has the headers of the large one, with its own lengths and checksums and, over IPv4, the next
+/// identification. A TCP segment has the sequence number of its data. Only the last segment has FIN and PSH,
+/// only the first one CWR (RFC 3168, section 6.1.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::device) struct Split {
     merged: Merged,
@@ -21,7 +21,7 @@ pub(in crate::device) struct Split {
     checksum: Option<(usize, usize)>,
     /// The sum of the pseudo-header without the length.
     pseudo: u64,
-    /// Where data begins; 0 where the packet stands for itself.
+    /// The offset of the data; 0 if the packet is not split.
     data: usize,
     size: usize,
     length: usize,
