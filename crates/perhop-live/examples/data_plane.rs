@@ -1,10 +1,10 @@
-//! What the data plane costs, by how packets come and go: `data_plane WAY TRAFFIC SIZE RATE SECONDS` has a
-//! host in a network namespace of its own send to another, through one plane, and prints what it measured as
-//! JSON.
+//! Throughput and CPU time of the data plane by the kind of its devices: `data_plane WAY TRAFFIC SIZE RATE
+//! SECONDS` sends packets between two hosts in network namespaces, through one plane, and prints the
+//! measurements as JSON.
 //!
-//! `WAY` is one of `tests/common/hosts.rs`. `TRAFFIC` is `udp`, packets of `SIZE` bytes of which no more than
-//! a window are under way, or `tcp`, four connections. `RATE` is that of the plane's link. It measures from
-//! half a second on, and in the end checks that every packet is accounted for. Needs root.
+//! `WAY` is one of `tests/common/hosts.rs`. `TRAFFIC` is `udp`, packets of `SIZE` bytes of which a limited
+//! number is in flight, or `tcp`, four connections. `RATE` is that of the plane's link. The first half second
+//! is not measured. At the end it checks that every packet is accounted for. Needs root.
 
 #![expect(
     clippy::disallowed_macros,
@@ -30,11 +30,8 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
-use perhop_core::{Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
-use perhop_live::{
-    Clock, Coloring, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Remark, Report, Runner, Selector,
-    StreamSpec, Watcher,
-};
+use perhop_core::{Duration, Instant};
+use perhop_live::{Clock, Hop, Loss, MeterSpec, Plane, PlaneSpec, Report, Runner, Watcher};
 
 use hosts::{ADDRESSES, Hosts, Way};
 use perhop_live::device::AnyDevice;
@@ -146,26 +143,7 @@ fn conclude(
 /// A meter and a queue there, a queue back.
 fn spec(rate: &str) -> PlaneSpec {
     let queue = |aqm, table| script::aqm((aqm, table));
-    let link = |name: &str, queue| LinkSpec {
-        name: name.into(),
-        rate: rate.parse().expect("a rate"),
-        delay: Duration::from_millis(1),
-        queue,
-        meters: Vec::new(),
-        medium: perhop_core::medium::Medium::default(),
-    };
-    let stream = |device: usize, route| StreamSpec {
-        name: format!("from {device}"),
-        flow: FlowId(device as u32).into(),
-        device,
-        selector: Selector::default(),
-        coloring: Coloring::Fixed(Color::Yellow, Dscp::DEFAULT),
-        service: ServiceLevel::NONE,
-        label: 0,
-        route,
-        leaves: 1 - device,
-        remark: Remark::default(),
-    };
+    let link = |name, queue| script::link(name, rate, Duration::from_millis(1), queue);
     let meter = MeterSpec {
         name: "meter".into(),
         params: script::meter(("token-bucket", r#"{"rate": "100Mbps", "burst": "100kB"}"#)),
@@ -182,7 +160,10 @@ fn spec(rate: &str) -> PlaneSpec {
             link("back", queue("drop-tail", r#"{"limit": "3000p"}"#)),
         ],
         meters: vec![meter],
-        streams: vec![stream(0, vec![Hop::Meter(0), Hop::Link(0)]), stream(1, vec![Hop::Link(1)])],
+        streams: vec![
+            script::across(0, vec![Hop::Meter(0), Hop::Link(0)]),
+            script::across(1, vec![Hop::Link(1)]),
+        ],
         ..PlaneSpec::default()
     }
 }

@@ -23,14 +23,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use nix::sched::{CloneFlags, unshare};
-use perhop_core::medium::Medium;
-use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Instant, Rng, ServiceLevel};
+use perhop_core::{Duration, Instant, Rng};
 use perhop_live::device::{Device, Ethernet};
 use perhop_live::encapsulation::TYPE;
-use perhop_live::{
-    Clock, Coloring, HEAD, Head, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Remark, Report, Runner,
-    Selector, StreamSpec, Watcher,
-};
+use perhop_live::{Clock, HEAD, Head, Hop, Loss, MeterSpec, Plane, PlaneSpec, Report, Runner, Watcher};
 use script::Choices;
 
 /// The least interval between two progress lines.
@@ -107,36 +103,20 @@ fn generate(mut ends: [Ethernet; 2], sent: &[AtomicU64; 2], stopped: &AtomicBool
 /// Both directions meet a meter and two queues, one of several classes; a direction's link is slower than its
 /// senders.
 fn spec() -> PlaneSpec {
-    let rate = |text: &str| text.parse::<Bitrate>().expect("a rate");
-    let link = |name: &str, mbps: &str, queue| LinkSpec {
-        name: name.into(),
-        rate: rate(mbps),
-        delay: Duration::from_millis(2),
-        queue,
-        meters: Vec::new(),
-        medium: Medium::default(),
-    };
+    let link = |name, rate, queue| script::link(name, rate, Duration::from_millis(2), queue);
     let row = |rows: &[(&'static str, &'static str)], name: &str| {
         *rows.iter().find(|(known, _)| *known == name).expect("a registered block")
     };
     let rio = script::aqm(row(parameters::AQMS, "rio"));
     let drr = script::scheduler(row(parameters::SCHEDULERS, "drr"));
-    let stream = |device: usize| StreamSpec {
-        name: format!("from {device}"),
-        flow: FlowId(device as u32).into(),
-        device,
-        selector: Selector::default(),
-        coloring: Coloring::Fixed(Color::Yellow, Dscp::DEFAULT),
-        remark: Remark::default(),
-        service: ServiceLevel::NONE,
-        label: 0,
-        route: vec![Hop::Meter(device), Hop::Link(2 * device), Hop::Link(2 * device + 1)],
-        leaves: 1 - device,
+    let stream = |device| {
+        let links = [2 * device, 2 * device + 1].map(Hop::Link);
+        script::across(device, vec![Hop::Meter(device), links[0], links[1]])
     };
     let meter = |side: usize| MeterSpec {
         name: format!("meter {side}"),
         params: script::meter(row(parameters::METERS, "token-bucket")),
-        rate: rate("1Gbps"),
+        rate: "1Gbps".parse().expect("a rate"),
     };
     PlaneSpec {
         devices: 2,

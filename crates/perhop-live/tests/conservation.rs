@@ -1,11 +1,8 @@
 //! For any input, a data plane conserves packets and allocates no memory per packet.
 
-use perhop_core::medium::Medium;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Duration, FlowId, Instant, Rng, ServiceLevel};
-use perhop_live::{
-    Coloring, Hop, LinkSpec, MeterSpec, Plane, PlaneSpec, Remark, Selector, StreamFlow, StreamSpec, WireSpec,
-};
+use perhop_core::{Bitrate, Duration, FlowId, Instant, Rng};
+use perhop_live::{Coloring, Hop, MeterSpec, Plane, PlaneSpec, StreamFlow, StreamSpec, WireSpec};
 use proptest::prelude::*;
 
 use crate::allocations::allocations;
@@ -102,14 +99,7 @@ fn no_packet_is_allocated_for() {
 /// All packets pass every meter, a wire, and two links under this queue.
 fn one_way(queue: &SchedulerParams) -> PlaneSpec {
     let rate = |text: &str| text.parse::<Bitrate>().unwrap();
-    let link = |name: &str, mbps: &str| LinkSpec {
-        name: name.into(),
-        rate: rate(mbps),
-        delay: Duration::from_millis(1),
-        queue: queue.clone(),
-        meters: Vec::new(),
-        medium: Medium::default(),
-    };
+    let link = |name, rate| script::link(name, rate, Duration::from_millis(1), queue.clone());
     let meter = |&row: &(&str, &str)| MeterSpec {
         name: row.0.into(),
         params: script::meter(row),
@@ -119,16 +109,10 @@ fn one_way(queue: &SchedulerParams) -> PlaneSpec {
     let route = (0..meters.len()).map(Hop::Meter).chain([Hop::Wire(0), Hop::Link(0), Hop::Link(1)]);
     let route: Vec<Hop> = route.collect();
     let stream = |device: usize| StreamSpec {
-        name: format!("from device {device}"),
         flow: if device == 0 { FlowId(0).into() } else { StreamFlow::FiveTuples },
-        device,
-        selector: Selector::default(),
         coloring: Coloring::Trust,
-        remark: Remark::default(),
-        service: ServiceLevel::NONE,
         label: device as u32,
-        route: route.clone(),
-        leaves: 1 - device,
+        ..script::across(device, route.clone())
     };
     PlaneSpec {
         reports: Vec::new(),

@@ -7,8 +7,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use perhop_core::{Color, Dscp, FlowId, Instant, ServiceLevel};
-use perhop_live::{Clock, Coloring, Hop, LinkSpec, Plane, PlaneSpec, Remark, Runner, Selector, StreamSpec};
+use perhop_core::{Duration, Instant};
+use perhop_live::{Clock, Hop, Plane, PlaneSpec, Runner};
 
 use crate::hosts::{ADDRESSES, Hosts, Way};
 use crate::script;
@@ -20,26 +20,8 @@ const PORT: u16 = 7000;
 /// A plane whose queue drops some packets of a transfer.
 fn spec() -> PlaneSpec {
     let queue = script::aqm(("drop-tail", r#"{"limit": "100p"}"#));
-    let link = |name: &str| LinkSpec {
-        name: name.into(),
-        rate: "400Mbps".parse().unwrap(),
-        delay: "1ms".parse().unwrap(),
-        queue: queue.clone(),
-        meters: Vec::new(),
-        medium: perhop_core::medium::Medium::default(),
-    };
-    let stream = |device: usize| StreamSpec {
-        name: format!("from {device}"),
-        flow: FlowId(device as u32).into(),
-        device,
-        selector: Selector::default(),
-        coloring: Coloring::Fixed(Color::Yellow, Dscp::DEFAULT),
-        service: ServiceLevel::NONE,
-        label: 0,
-        route: vec![Hop::Link(device)],
-        leaves: 1 - device,
-        remark: Remark::default(),
-    };
+    let link = |name| script::link(name, "400Mbps", Duration::from_millis(1), queue.clone());
+    let stream = |device| script::across(device, vec![Hop::Link(device)]);
     PlaneSpec {
         devices: 2,
         mtu: 1500,

@@ -195,6 +195,28 @@ pub fn meter((name, table): (&str, &str)) -> MeterParams {
     read.expect("registered").expect("valid parameters")
 }
 
+/// A link without meters, whose medium never changes.
+pub fn link(name: &str, rate: &str, delay: Duration, queue: SchedulerParams) -> LinkSpec {
+    let rate = rate.parse().expect("a rate");
+    LinkSpec { name: name.into(), rate, delay, queue, meters: Vec::new(), medium: Medium::default() }
+}
+
+/// All packets from one of two devices, as best effort by this route to the other.
+pub fn across(device: usize, route: Vec<Hop>) -> StreamSpec {
+    StreamSpec {
+        name: format!("from {device}"),
+        flow: FlowId(device as u32).into(),
+        device,
+        selector: Selector::default(),
+        coloring: Coloring::Fixed(Color::Yellow, Dscp::DEFAULT),
+        remark: Remark::default(),
+        service: ServiceLevel::NONE,
+        label: 0,
+        route,
+        leaves: 1 - device,
+    }
+}
+
 fn selector(choices: &mut Choices<'_>) -> Selector {
     let ports = |choices: &mut Choices<'_>| {
         let first = choices.word() % 8;
