@@ -12,7 +12,6 @@
 mod lab;
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -20,14 +19,13 @@ use std::time::{Duration, Instant};
 
 use etherparse::PacketBuilder;
 use nix::sys::signal::Signal;
-use pcap_file::pcapng::{Block, PcapNgReader};
 use perhop_core::Dscp;
 use perhop_live::HEAD;
-use perhop_live::device::{Device, Ethernet};
-use perhop_live::encapsulation::{TAG, TYPE, attached};
+use perhop_live::device::Device;
+use perhop_live::encapsulation::{TAG, attached};
 use perhop_live::wire::parse;
 
-use lab::{CONFIG, LEFT, Lab, RIGHT, USER, fails, get, ip, there_are_others, value};
+use lab::{CONFIG, LEFT, Lab, RIGHT, USER, captured, fails, get, head, ip, of_tun, there_are_others, value};
 
 #[test]
 fn a_transfer_passes_at_the_links_rate_through_a_reload_and_all_of_it_is_told() {
@@ -118,11 +116,7 @@ fn a_policer_of_the_link_holds_a_transfer_to_its_rate_and_counts_what_it_drops()
 
 /// Every packet is in the file, and tshark, where there is one, reads it.
 fn check_capture(path: &Path, output: &str) {
-    let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
-    let mut packets = 0;
-    while let Some(block) = reader.next_block() {
-        packets += usize::from(matches!(block.unwrap(), Block::EnhancedPacket(_)));
-    }
+    let packets = captured(path).len();
     assert!(output.contains(&format!("captured: {packets} packets, ")), "{packets}\n{output}");
     let path = path.to_str().unwrap();
     let shark = Command::new("tshark").args(["-r", path, "-T", "fields", "-e", "ip.dsfield.dscp"]).output();
@@ -167,15 +161,9 @@ fn packets_that_offload_made_of_many_pass_the_queue_one_by_one() {
     let (code, output) = router.end();
     assert_eq!(code, Some(0), "{output}");
     assert!(!output.contains("merged"), "{output}");
-    let mut reader = PcapNgReader::new(File::open(&capture).unwrap()).unwrap();
-    let (mut longest, mut bytes) = (0, 0);
-    while let Some(block) = reader.next_block() {
-        if let Block::EnhancedPacket(packet) = block.unwrap() {
-            longest = longest.max(packet.original_len);
-            bytes += packet.original_len;
-        }
-    }
-    assert!(longest == 1500 && bytes > 1_000_000, "{longest} of {bytes} bytes");
+    let lengths = captured(&capture);
+    let (longest, bytes) = (lengths.iter().max(), lengths.iter().sum::<u32>());
+    assert!(longest == Some(&1500) && bytes > 1_000_000, "{longest:?} of {bytes} bytes");
 }
 
 /// Raw frames instead of VLAN interfaces, which not every kernel has.
@@ -183,14 +171,12 @@ fn packets_that_offload_made_of_many_pass_the_queue_one_by_one() {
 fn tagged_frames_keep_their_tags() {
     let Some(lab) = Lab::new() else { return };
     let router = lab.start(&lab.write(CONFIG), &[]);
-    let [mut sender, _] = lab.within(0, || Ethernet::bridge(["a0", "lo"]).unwrap());
-    let [mut receiver, _] = lab.within(2, || Ethernet::bridge(["b0", "lo"]).unwrap());
+    let [mut sender, mut receiver] = lab.raw();
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv4(LEFT, RIGHT, 64).udp(7, 77);
     builder.write(&mut packet, b"tagged").unwrap();
-    let mut head = [0; HEAD];
-    head[10..22].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7]);
-    head[22..28].copy_from_slice(&[0x81, 0x00, 0x60, 0x07, 0x08, 0x00]); // VLAN 7, priority 3
+    let mut head = head([0x08, 0x00]);
+    head[TAG].copy_from_slice(&[0x81, 0x00, 0x60, 0x07]); // VLAN 7, priority 3
     sender.send(&head, &packet);
     assert_eq!(sender.flush(), 0);
     let (mut came, mut room) = ([0; HEAD], [0; 1500]);
@@ -230,8 +216,8 @@ match = { pppoe-session = "4660..4661" }
 dscp = "AF11"
 "#;
 
-/// Frames as their standards lay them out (IEEE 802.1Q and 802.1ad, RFC 3032, RFC 2516): what stands between
-/// addresses and packet, and what stands there when it has passed. The kernel takes out the outer tag.
+/// Frames of the standards' formats (IEEE 802.1Q and 802.1ad, RFC 3032, RFC 2516): the headers between
+/// addresses and packet, before the router and after it. The kernel removes the outer tag.
 #[test]
 fn packets_behind_tags_labels_and_sessions_are_classified_and_marked() {
     let Some(lab) = Lab::new() else { return };
@@ -261,14 +247,11 @@ fn packets_behind_tags_labels_and_sessions_are_classified_and_marked() {
     ];
     let config = CONFIG.replacen("[[classes]]", &format!("{BY_FRAME}[[classes]]"), 1);
     let router = lab.start(&lab.write(&config), &[]);
-    let [mut sender, _] = lab.within(0, || Ethernet::bridge(["a0", "lo"]).unwrap());
-    let [mut receiver, _] = lab.within(2, || Ethernet::bridge(["b0", "lo"]).unwrap());
+    let [mut sender, mut receiver] = lab.raw();
     let (mut came, mut room) = ([0; HEAD], [0; 1500]);
     for (class, before, after, codepoint) in frames {
-        let mut head = [0; HEAD];
-        head[10..22].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7]);
-        head[TYPE].copy_from_slice(&before[..2]);
-        sender.send(&head, &[&before[2..], &packet].concat());
+        let (kind, headers) = before.split_first_chunk().unwrap();
+        sender.send(&head(*kind), &[headers, &packet].concat());
         assert_eq!(sender.flush(), 0);
         let began = Instant::now();
         let length = loop {
@@ -327,13 +310,12 @@ fn what_the_kernel_routes_to_tun_devices_passes() {
     .unwrap();
     let settings = "echo 1 > /proc/sys/net/ipv4/ip_forward; for one in in0 out0; do \
                     echo 1 > /proc/sys/net/ipv4/conf/$one/proxy_arp; done";
-    let done = Command::new("ip").args(["netns", "exec", router, "sh", "-c", settings]).output().unwrap();
-    if !done.status.success() {
-        eprintln!("skipped: no forwarding here: {}", String::from_utf8_lossy(&done.stderr));
+    if let Err(why) = lab.shell(1, settings) {
+        eprintln!("skipped: no forwarding here: {why}");
         return;
     }
-    let config = CONFIG.replace("in0", "tun-in").replace("out0", "tun-out").replace("\"packet\"", "\"tun\"");
-    let router_at_work = match lab.try_start(&lab.write(&config), &[], "forwarding between tun-in (inside)") {
+    let router_at_work = match lab.try_start(&lab.write(&of_tun()), &[], "forwarding between tun-in (inside)")
+    {
         Ok(router) => router,
         Err(output) if output.contains("error: tun-in: ") => {
             eprintln!("skipped: no TUN devices here: {output}");
@@ -381,11 +363,7 @@ fn mistakes_end_with_2_and_one_line() {
 
 #[test]
 fn a_missing_capability_is_named() {
-    let Some(lab) = Lab::new() else { return };
-    if !there_are_others() {
-        eprintln!("skipped: there are no other users in this namespace");
-        return;
-    }
+    let Some(lab) = Lab::with_other_users() else { return };
     let config = lab.write(&CONFIG.replace(USER, ""));
     let mut command = lab.command(&["setpriv", "--reuid=65534", "--clear-groups", "--"]);
     fails(command.arg(config), 1, "in0 (inside): the capability CAP_NET_RAW is missing");

@@ -28,9 +28,8 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::{User, mkfifo, pipe2};
-use pcap_file::pcapng::{Block, PcapNgReader};
 
-use lab::{CONFIG, Lab, Router, Small, USER, ask, connect, fails, there_are_others, value};
+use lab::{CONFIG, Lab, Router, Small, USER, ask, captured, connect, fails, value};
 
 const FORWARDING: &str = "forwarding between in0 (inside) and out0 (outside)";
 const UNIT: &str = include_str!("../../../contrib/perhop-router.service");
@@ -64,11 +63,7 @@ fn assert_confined(router: &Router, uid: u32, gid: u32) {
 
 #[test]
 fn started_as_root_it_is_nobody_afterwards_in_every_thread_and_holds_its_own_files_alone() {
-    let Some(lab) = Lab::new() else { return };
-    if !there_are_others() {
-        eprintln!("skipped: there are no other users in this namespace to become");
-        return;
-    }
+    let Some(lab) = Lab::with_other_users() else { return };
     let config = lab.folder.join("router.toml");
     fs::write(&config, CONFIG.replace(USER, "")).unwrap();
     let (secret, capture) = (lab.folder.join("secret"), lab.folder.join("all.pcapng"));
@@ -157,11 +152,7 @@ fn keys_of_unit() -> &'static str {
 
 #[test]
 fn the_unit_gives_what_it_needs_and_it_keeps_nothing_of_it() {
-    let Some(lab) = Lab::new() else { return };
-    if !there_are_others() {
-        eprintln!("skipped: there are no other users in this namespace");
-        return;
-    }
+    let Some(lab) = Lab::with_other_users() else { return };
     let config = lab.folder.join("router.toml");
     fs::write(&config, CONFIG.replace(USER, keys_of_unit())).unwrap();
     let by = as_unit();
@@ -179,11 +170,7 @@ fn the_unit_gives_what_it_needs_and_it_keeps_nothing_of_it() {
 
 #[test]
 fn without_the_means_to_clear_every_set_it_does_not_start() {
-    let Some(lab) = Lab::new() else { return };
-    if !there_are_others() {
-        eprintln!("skipped: there are no other users in this namespace");
-        return;
-    }
+    let Some(lab) = Lab::with_other_users() else { return };
     let config = lab.folder.join("router.toml");
     fs::write(&config, CONFIG.replace(USER, "")).unwrap();
     let by = as_unit().into_iter().filter(|option| !option.starts_with("--bounding-set"));
@@ -237,17 +224,13 @@ fn group(name: &str) -> Option<BTreeSet<String>> {
 
 #[test]
 fn neither_the_units_filters_nor_its_own_refuse_what_it_does() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::with_other_users() else { return };
     let Some(unit) = allowed(UNIT) else {
         eprintln!("skipped: systemd-analyze is not installed, which knows groups of system calls");
         return;
     };
     if Command::new("strace").arg("--version").output().is_err() {
         eprintln!("skipped: strace is not installed");
-        return;
-    }
-    if !there_are_others() {
-        eprintln!("skipped: there are no other users in this namespace");
         return;
     }
     let config = lab.folder.join("router.toml");
@@ -427,13 +410,7 @@ fn idle_readers_of_metrics_delay_nobody_and_other_names_are_refused() {
 fn a_capture_on_a_full_disk_is_whole_says_so_and_goes_on_when_there_is_room() {
     let Some(lab) = Lab::new() else { return };
     let folder = lab.folder.join("disk");
-    let small = match Small::mount(&folder, "600k") {
-        Ok(small) => small,
-        Err(why) => {
-            eprintln!("skipped: no file system can be mounted here: {why}");
-            return;
-        }
-    };
+    let Some(small) = Small::mount(&folder, "600k") else { return };
     let config = lab.write(CONFIG);
     let (filler, capture) = (folder.join("filler"), folder.join("all.pcapng"));
     fs::write(&filler, vec![0; 400_000]).unwrap();
@@ -444,7 +421,7 @@ fn a_capture_on_a_full_disk_is_whole_says_so_and_goes_on_when_there_is_room() {
     let metrics = lab.metrics();
     assert_eq!(value(&metrics, "perhop_capture_writable "), 0.0);
     assert_eq!(value(&metrics, "perhop_capture_failures_total "), 1.0);
-    assert!(packets(&capture) > 20, "it is whole, and has what came before");
+    assert!(captured(&capture).len() > 20, "it is whole, and has what came before");
     fs::remove_file(&filler).unwrap();
     let began = Instant::now();
     while !router.output().contains("capture: it can be written again") {
@@ -453,25 +430,8 @@ fn a_capture_on_a_full_disk_is_whole_says_so_and_goes_on_when_there_is_room() {
     }
     let (code, output) = router.end();
     assert_eq!(code, Some(0), "{output}");
-    assert!(output.contains(&format!("captured: {} packets, ", packets(&capture))), "{output}");
+    assert!(output.contains(&format!("captured: {} packets, ", captured(&capture).len())), "{output}");
     drop(small);
-}
-
-/// How many packets are in a file that is whole to its end.
-fn packets(path: &Path) -> usize {
-    let file = fs::read(path).unwrap();
-    let mut rest = &file[..];
-    while !rest.is_empty() {
-        let length = u32::from_ne_bytes(rest[4..8].try_into().unwrap()) as usize;
-        assert!(length >= 12 && length <= rest.len(), "a torn block at the end");
-        rest = &rest[length..];
-    }
-    let mut reader = PcapNgReader::new(&file[..]).unwrap();
-    let mut packets = 0;
-    while let Some(block) = reader.next_block() {
-        packets += usize::from(matches!(block.unwrap(), Block::EnhancedPacket(_)));
-    }
-    packets
 }
 
 #[test]

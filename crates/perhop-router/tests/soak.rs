@@ -27,11 +27,10 @@ use etherparse::PacketBuilder;
 use nix::sys::signal::Signal;
 use perhop_core::Rng;
 use perhop_live::device::{Device, Ethernet};
-use perhop_live::encapsulation::TYPE;
 use perhop_live::{HEAD, Loss};
 use perhop_pcap::read::{Capture, CaptureError};
 
-use lab::{CONFIG, LEFT, Lab, RIGHT, Router, Small, ip, value};
+use lab::{CONFIG, LEFT, Lab, RIGHT, Router, Small, head, ip, of_tun, value};
 
 /// How long each story lasts.
 fn length() -> Duration {
@@ -47,13 +46,10 @@ fn rng(story: &str) -> Rng {
 /// A laboratory whose kernels send nothing of their own.
 fn quiet() -> Option<Lab> {
     let lab = Lab::new()?;
-    for name in &lab.names {
-        let off = "for one in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $one; done";
-        let done = Command::new("ip").args(["netns", "exec", name, "sh", "-c", off]).output().unwrap();
-        if !done.status.success() {
-            eprintln!("skipped: {}", String::from_utf8_lossy(&done.stderr).trim());
-            return None;
-        }
+    let off = "for one in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $one; done";
+    if let Err(why) = (0..lab.names.len()).try_for_each(|name| lab.shell(name, off)) {
+        eprintln!("skipped: {why}");
+        return None;
     }
     Some(lab)
 }
@@ -245,10 +241,7 @@ fn attack(end: &mut Ethernet, hostile: &mut Hostile, stop: &AtomicBool) -> u64 {
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..64 {
             let kind = hostile.next();
-            let mut head = [0; HEAD];
-            head[10..22].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7]);
-            head[TYPE].copy_from_slice(&kind.to_be_bytes());
-            end.send(&head, &hostile.frame);
+            end.send(&head(kind.to_be_bytes()), &hostile.frame);
         }
         sent += 64 - end.flush();
         while let Ok(Some(_)) = end.receive(&mut [0; HEAD], &mut room) {}
@@ -282,10 +275,7 @@ profile = { marker = "trtcm", rate = "1Mbps", burst = "10kB", peak-rate = "2Mbps
 /// for.
 fn under_attack(lab: &Lab, router: &Router, name: &str, mut story: impl FnMut() + Send) -> (u64, Memory) {
     let before = kernel(lab);
-    let ends = [(0, "a0"), (2, "b0")].map(|(number, device)| {
-        let [end, _] = lab.within(number, || Ethernet::bridge([device, "lo"]).unwrap());
-        end
-    });
+    let ends = lab.raw();
     let (stop, mut memory) = (AtomicBool::new(false), Memory::new());
     let sent = thread::scope(|scope| {
         let stop = &stop;
@@ -444,11 +434,7 @@ fn whatever_moment_it_is_killed_at_it_starts_again_and_its_files_can_be_read() {
     let config = lab.write(CONFIG);
     let capture = lab.folder.join("all.pcapng");
     let tun = lab.folder.join("tun.toml");
-    fs::write(
-        &tun,
-        CONFIG.replace("in0", "tun-in").replace("out0", "tun-out").replace("\"packet\"", "\"tun\""),
-    )
-    .unwrap();
+    fs::write(&tun, of_tun()).unwrap();
     let (began, mut kills, mut most) = (Instant::now(), 0, 0);
     while began.elapsed() < length() {
         let of_tun = rng.chance(0.2);
@@ -556,10 +542,7 @@ fn interfaces_that_go_down_come_back_to_a_router_that_forwards() {
     let Some(lab) = quiet() else { return };
     let router = lab.start(&lab.write(&many_classes()), &[]);
     let (mut rng, mut downs) = (rng("down"), 0);
-    let ends = [(0, "a0"), (2, "b0")].map(|(number, device)| {
-        let [end, _] = lab.within(number, || Ethernet::bridge([device, "lo"]).unwrap());
-        end
-    });
+    let ends = lab.raw();
     let (stop, mut memory) = (AtomicBool::new(false), Memory::new());
     thread::scope(|scope| {
         let stop = &stop;
@@ -590,13 +573,7 @@ fn interfaces_that_go_down_come_back_to_a_router_that_forwards() {
 fn a_disk_that_is_full_now_and_then_costs_packets_of_the_capture_alone_and_all_are_counted() {
     let Some(lab) = quiet() else { return };
     let folder = lab.folder.join("disk");
-    let small = match Small::mount(&folder, "3m") {
-        Ok(small) => small,
-        Err(why) => {
-            eprintln!("skipped: no file system can be mounted here: {why}");
-            return;
-        }
-    };
+    let Some(small) = Small::mount(&folder, "3m") else { return };
     let kept = "capture = { size = \"1MB\", files = 2 }\n";
     let config = lab.write(&format!("{kept}{CONFIG}"));
     let (filler, capture) = (folder.join("filler"), folder.join("all.pcapng"));

@@ -1,4 +1,4 @@
-//! Two hosts in network namespaces of their own, with a router between them.
+//! Two hosts in network namespaces of their own, with a router between them, and what tests do there.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getuid};
+use pcap_file::pcapng::{Block, PcapNgReader};
+use perhop_live::device::Ethernet;
+use perhop_live::encapsulation::TYPE;
+use perhop_live::{HEAD, Head};
 
 pub const LEFT: [u8; 4] = [10, 77, 0, 1];
 pub const RIGHT: [u8; 4] = [10, 77, 0, 2];
@@ -45,6 +49,11 @@ profile = { marker = "token-bucket", rate = "4Mbps", burst = "40kB" }
 /// The configuration's line about the user to become.
 pub const USER: &str = "user = \"nobody\"\n";
 
+/// The configuration with TUN interfaces, `tun-in` and `tun-out`.
+pub fn of_tun() -> String {
+    CONFIG.replace("in0", "tun-in").replace("out0", "tun-out").replace("\"packet\"", "\"tun\"")
+}
+
 /// Whether the root that we are may become another user; in a user namespace of its own it may not.
 pub fn there_are_others() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
@@ -74,6 +83,16 @@ impl Lab {
         let lab = Self { names, folder };
         if let Err(why) = lab.set_up() {
             skip(&format!("no namespaces here: {why}"));
+            return None;
+        }
+        Some(lab)
+    }
+
+    /// A laboratory where root may become another user; `None`, with the reason printed, where there is none.
+    pub fn with_other_users() -> Option<Self> {
+        let lab = Self::new()?;
+        if !there_are_others() {
+            eprintln!("skipped: there are no other users in this namespace to become");
             return None;
         }
         Some(lab)
@@ -149,6 +168,23 @@ impl Lab {
             thread::sleep(Duration::from_millis(20));
         }
         Ok(router)
+    }
+
+    /// Runs commands of a shell in one of the namespaces.
+    pub fn shell(&self, name: usize, commands: &str) -> Result<(), String> {
+        let done =
+            Command::new("ip").args(["netns", "exec", &self.names[name], "sh", "-c", commands]).output();
+        let done = done.map_err(|error| error.to_string())?;
+        let why = || String::from_utf8_lossy(&done.stderr).trim().to_owned();
+        done.status.success().then_some(()).ok_or_else(why)
+    }
+
+    /// The left host's interface, and the right one's, for frames that the kernel does not see.
+    pub fn raw(&self) -> [Ethernet; 2] {
+        [(0, "a0"), (2, "b0")].map(|(name, device)| {
+            let [end, _] = self.within(name, || Ethernet::bridge([device, "lo"]).unwrap());
+            end
+        })
     }
 
     /// Does something in one of the namespaces.
@@ -249,6 +285,32 @@ impl Drop for Router {
     }
 }
 
+/// The head of a broadcast frame of this Ethernet type.
+pub fn head(kind: [u8; 2]) -> Head {
+    let mut head = [0; HEAD];
+    head[10..22].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7]);
+    head[TYPE].copy_from_slice(&kind);
+    head
+}
+
+/// The lengths of the packets in a file, which must be whole to its end.
+pub fn captured(path: &Path) -> Vec<u32> {
+    let file = std::fs::read(path).unwrap();
+    let mut rest = &file[..];
+    while !rest.is_empty() {
+        let length = u32::from_ne_bytes(rest[4..8].try_into().unwrap()) as usize;
+        assert!(length >= 12 && length <= rest.len(), "a torn block at the end");
+        rest = &rest[length..];
+    }
+    let (mut reader, mut lengths) = (PcapNgReader::new(&file[..]).unwrap(), Vec::new());
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(packet) = block.unwrap() {
+            lengths.push(packet.original_len);
+        }
+    }
+    lengths
+}
+
 pub fn ip(arguments: &str) -> Result<(), String> {
     let done = Command::new("ip").args(arguments.split(' ')).output().map_err(|error| error.to_string())?;
     let why = || format!("ip {arguments}: {}", String::from_utf8_lossy(&done.stderr).trim());
@@ -307,18 +369,21 @@ pub fn fails(command: &mut Command, code: i32, text: &str) {
     assert!(said.contains(text), "{text} is missing in\n{said}");
 }
 
-/// A file system of this size; gone when it is dropped.
+/// A file system of some size; gone when it is dropped.
 pub struct Small<'a>(&'a Path);
 
 impl<'a> Small<'a> {
-    pub fn mount(at: &'a Path, size: &str) -> io::Result<Self> {
-        std::fs::create_dir_all(at)?;
-        let done = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
-            .arg(at)
-            .output()?;
-        let why = || io::Error::other(String::from_utf8_lossy(&done.stderr).into_owned());
-        done.status.success().then_some(Self(at)).ok_or_else(why)
+    /// `None`, with the reason printed, where none can be mounted.
+    pub fn mount(at: &'a Path, size: &str) -> Option<Self> {
+        std::fs::create_dir_all(at).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(at);
+        let done = mount.output();
+        if done.as_ref().is_ok_and(|done| done.status.success()) {
+            return Some(Self(at));
+        }
+        eprintln!("skipped: no file system can be mounted here: {done:?}");
+        None
     }
 }
 
