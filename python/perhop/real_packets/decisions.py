@@ -24,6 +24,8 @@ MOST_AHEAD = 4
 """Departures that may have come before an arrival, at most: within the resolution there are no more."""
 FORGOTTEN_NS = 1_000_000_000
 """A departure that was so long ago tells nothing about the buckets."""
+MOST_OTHERS = 8
+"""Blocks that are kept because the kernel may have decided earlier; the oldest one goes."""
 STEP_NS = 500
 """Steps in which times within the resolution are tried."""
 Fate = tuple[int, str, str | None, str, int]
@@ -133,8 +135,9 @@ def following(queue: Queue, packets: Sequence[Offered], kernel: Passed) -> Follo
     """Drive a block that is asked for a packet whenever the kernel's queue sent one.
 
     Where it would decide otherwise, and its answer depends on the order of events that are too close to tell
-    apart, they have the order in which it decides as the kernel did. The time of a late departure may be that
-    of the decision, or the kernel may have been interrupted after it had decided: then, too.
+    apart, they have the order in which it decides as the kernel did. A departure's time may be that of the
+    decision, or the kernel decided earlier, when the block could have sent the packet, and was interrupted
+    before it left: then, too. Both can send the same packet at the cost of different buckets.
     """
     return _Follower(queue, packets, kernel).follow()
 
@@ -152,8 +155,8 @@ class _Follower:
         """The next packet that the block sends if it is asked at all times, once any has come."""
         self._before: tuple[_State, int] | None = None
         """The packet that came last, and the block before, unless one left since."""
-        self._punctual: tuple[_State, int, int] | None = None
-        """The block if the kernel had decided in time when a departure was late, how late, and when."""
+        self._others: list[_Other] = []
+        """The blocks if the kernel had decided earlier than a packet left, the newest last."""
 
     def follow(self) -> Followed:
         """Go through arrivals and departures in the order of time."""
@@ -172,21 +175,18 @@ class _Follower:
         """Let a packet leave when the kernel's queue sent one."""
         ns, number = sent
         could = self._could
-        asked, is_tied = _departure(self._state, sent, self._packets, self._before)
-        if self._punctual is not None:
-            state, late, since = self._punctual
-            other, _ = _departure(state, sent, self._packets, None)
-            agrees = other.agrees(sent)
-            self._punctual = (other.state, late, since) if agrees and ns - since < FORGOTTEN_NS else None
-            if agrees and not asked.agrees(sent):
-                asked, is_tied, self._punctual = other, True, None
+        could_ns = NEVER if could is None or could.fate is None else could.state.clock
+        asked, is_tied = _departure(self._state, sent, self._packets, self._before, could_ns)
+        others = [(_departure(one.state, sent, self._packets, None)[0], one.since) for one in self._others]
+        agreeing = [(one, since) for one, since in others if one.agrees(sent) and ns - since < FORGOTTEN_NS]
+        if agreeing and not asked.agrees(sent):
+            (asked, _), is_tied = agreeing.pop(), True
+        self._others = [_Other(one.state, since) for one, since in agreeing]
         if could is not None and could.fate is not None:
-            late = ns - could.state.clock
-            self._found.late_ns.append(late)
-            longest = 0 if self._punctual is None else self._punctual[1]
-            punctual = self._state.asked(could.state.clock)
-            if late > max(RESOLUTION_NS, longest) and punctual.number == number:
-                self._punctual = punctual.state, late, ns
+            self._found.late_ns.append(ns - could.state.clock)
+            early = self._state.asked(could.state.clock)
+            if early.number == number and early.state.differs(asked.state, ns):
+                self._others = [*self._others, _Other(early.state, ns)][-MOST_OTHERS:]
         if is_tied:
             self._found.tied.add(number)
         if asked.fate is not None:
@@ -210,9 +210,12 @@ class _Follower:
                 self._depart(one)
             after, is_refused = self._state.offered(packet, number)
             before = None
-        if self._punctual is not None:
-            state, late, since = self._punctual
-            self._punctual = state.offered(packet, number)[0], late, since
+        others = [(one.state.offered(packet, number), one.since) for one in self._others]
+        agreeing = [one for one in others if _agrees(self._kernel, number, is_refused=one[0][1])]
+        if agreeing and not _agrees(self._kernel, number, is_refused=is_refused):
+            ((after, is_refused), _), before = agreeing.pop(), None
+            self._found.tied.add(number)
+        self._others = [_Other(one[0], since) for one, since in agreeing]
         self._found.passed.refused[number] = is_refused
         self._state, self._before = after, before
         could = self._could
@@ -224,8 +227,10 @@ class _Follower:
         """Return how many departures before a packet's arrival make it fare as in the kernel, or 0."""
         packet, state = self._packets[number], self._state
         for count, one in enumerate(sent, 1):
-            asked = state.asked(one[0])
-            if one[0] > packet.latest_ns or not asked.agrees(one):
+            if one[0] > packet.latest_ns:
+                return 0
+            asked, _ = _departure(state, one, self._packets, None)
+            if not asked.agrees(one):
                 return 0
             state = asked.state
             _, is_refused = state.offered(packet, number)
@@ -256,6 +261,19 @@ class _State:
                 return _Asked(_State(queue, clock), fate)
             clock = until
 
+    def differs(self, other: _State, ns: int) -> bool:
+        """Whether the other block sends something else next, or at another time, if nothing comes."""
+        ours, theirs = self.asked(ns), other.asked(ns)
+        return ours.number != theirs.number or abs(ours.state.clock - theirs.state.clock) > RESOLUTION_NS
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """A block that differs from the one that is followed since a packet left."""
+
+    state: _State
+    since: int
+
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
@@ -276,17 +294,31 @@ class _Asked:
 
 
 def _departure(
-    state: _State, sent: tuple[int, int], packets: Sequence[Offered], before: tuple[_State, int] | None
+    state: _State,
+    sent: tuple[int, int],
+    packets: Sequence[Offered],
+    before: tuple[_State, int] | None,
+    could_ns: int = NEVER,
 ) -> tuple[_Asked, bool]:
-    """Ask a block for what the kernel's queue sent; also return whether the resolution decides the answer."""
+    """Ask a block for what the kernel's queue sent; also return whether the time decides the answer.
+
+    Args:
+        state: The block.
+        sent: When what left the kernel's queue.
+        packets: All packets.
+        before: The block before the packet that came last, and this packet.
+        could_ns: When the block could have sent a packet: the kernel decided then or later.
+    """
     ns, number = sent
     first = state.asked(ns)
     if first.number == number:
         return first, False
-    for step in range(STEP_NS, RESOLUTION_NS + 1, STEP_NS):
-        for other in (state.asked(ns - step), state.asked(ns + step)):
-            if other.number == number:
-                return other, True
+    earliest = max(min(could_ns, ns - RESOLUTION_NS), state.clock)
+    later = range(ns + STEP_NS, ns + RESOLUTION_NS + 1, STEP_NS)
+    for time in sorted([*range(ns, earliest, -STEP_NS), earliest, *later], key=lambda time: abs(time - ns)):
+        other = state.asked(time)
+        if other.number == number:
+            return other, True
     if before is not None and ns <= packets[before[1]].latest_ns:
         earlier, arrived = before
         other = earlier.asked(ns)

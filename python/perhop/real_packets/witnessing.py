@@ -45,8 +45,6 @@ MOST_STEP_NS = 1_000_000
 """The most by which the system's clock may be set during a run."""
 SWAP_S = 3 * RESOLUTION_NS / 1e9
 """Packets that leave within so many seconds could leave in either order."""
-MEMORY_S = 1.0
-"""A decision that differs may change others for so many seconds: buckets and queues remember it."""
 SHOWN = 20
 """Packets that a text lists."""
 FOLLOWING, OWN = "whenever the kernel's was", "in its own time"
@@ -466,24 +464,26 @@ def _row(
 
 
 def _explain(differing: Sequence[dict[str, Any]]) -> None:
-    """Add to each different decision its cause, `because`, as far as it is known."""
+    """Add to each different decision its cause, `because`, as far as the record shows it."""
 
     def decided(row: Mapping[str, Any]) -> float:
         """The time at which the kernel decided."""
         left = row["kernel_left_s"]
         return float(row["came_s"] if left is None or row["differs"] == "fate" else left)
 
-    since = None
+    apart: list[tuple[float, float, int]] = []
+    """From when until when different packets wait in the two queues, because of which packet."""
     for row in sorted(differing, key=decided):
-        left = row["kernel_left_s"], row["perhop_left_s"]
+        left = [row[name] for name in ("kernel_left_s", "perhop_left_s") if row[name] is not None]
         now = decided(row)
-        if row["differs"] == "turn" and abs(left[0] - left[1]) <= SWAP_S:
+        since = [packet for begins, ends, packet in apart if begins <= now <= ends]
+        if row["differs"] == "turn" and max(left) - min(left) <= SWAP_S:
             row["because"] = f"two classes could send within {SWAP_S * 1e6:.0f} µs"
-        elif since is not None and now - since <= MEMORY_S:
-            row["because"] = "follows from the one before"
+        elif since:
+            row["because"] = f"other packets wait in perhop since {since[-1]}"
         else:
             row["because"] = "not explained"
-        since = now
+        apart.append((row["came_s"] if len(left) == 1 else min(left), max(left), row["packet"]))
 
 
 def _differs(number: int, found: Differences) -> str:

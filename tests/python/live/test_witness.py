@@ -123,6 +123,30 @@ def test_a_kernel_that_was_interrupted_between_a_decision_and_its_departure_is_f
     assert followed.tied == {1}
 
 
+def tree(lender: str) -> _engine.QueueByHand:
+    """A class of 1 Mbit/s, whose 1000 bytes take 8 ms, that borrows from one of this rate."""
+    buckets = {"burst": "0B", "cburst": "99kB"}
+    leaf = {"name": "a", "rate": "1Mbps", "ceil": "100Mbps", "queue": SHAPER["queue"], **buckets}
+    return block(
+        {
+            "scheduler": "htb",
+            "classes": [{"name": "link", "rate": lender, "ceil": "100Mbps", "classes": [leaf], **buckets}],
+        }
+    )
+
+
+def test_who_pays_for_a_packet_hangs_on_when_the_kernel_decided() -> None:
+    # Both are in debt after the first packet: the class until 8 ms, its lender until 7.998 ms. The second
+    # packet left at 8.005 ms. The kernel decided before 8 ms, so the lender alone paid: the third left at
+    # once, on the class's account. A block that decides at 8.005 ms has the class pay, and lets the third
+    # wait until 16 ms.
+    offered = packets(0, 7 * MS, 7 * MS + 10_000)
+    kernel = passed(0, 8 * MS + 5000, 8 * MS + 9000)
+    followed = decisions.following(tree("1000250bps"), offered, kernel)
+    assert not Differences.between(kernel, followed.passed).packets
+    assert followed.tied == {2}
+
+
 def test_turns_are_compared_within_the_resolution() -> None:
     tree = {
         "scheduler": "priority",
@@ -203,17 +227,27 @@ def test_packets_that_the_kernel_counts_otherwise_make_a_run_invalid() -> None:
 
 
 def test_a_different_decision_gets_its_cause() -> None:
-    def row(came_s: float, kernel_s: float | None, perhop_s: float | None, differs: str) -> dict[str, Any]:
-        return {"came_s": came_s, "kernel_left_s": kernel_s, "perhop_left_s": perhop_s, "differs": differs}
+    def row(
+        packet: int, came_s: float, kernel_s: float | None, perhop_s: float | None, differs: str
+    ) -> dict[str, Any]:
+        left = {"kernel_left_s": kernel_s, "perhop_left_s": perhop_s}
+        return {"packet": packet, "came_s": came_s, **left, "differs": differs}
 
     rows = [
-        row(0.1, 0.5, 0.500005, "turn"),
-        row(0.6, None, 0.9, "fate"),
-        row(3.0, 3.1, 3.2, "turn"),
+        row(0, 0.1, 0.5, 0.500005, "turn"),
+        row(1, 0.6, None, 0.9, "fate"),  # perhop holds it until 0.9 s
+        row(2, 0.7, 0.8, None, "fate"),
+        row(3, 0.1, 0.85, 0.95, "turn"),
+        row(4, 0.1, 3.1, 3.2, "turn"),  # since 0.95 s both have held the same packets
     ]
     witnessing._explain(rows)
-    causes = ["two classes could send within 30 µs", "follows from the one before", "not explained"]
-    assert [one["because"] for one in rows] == causes
+    assert [one["because"] for one in rows] == [
+        "two classes could send within 30 µs",
+        "not explained",
+        "other packets wait in perhop since 1",
+        "other packets wait in perhop since 1",
+        "not explained",
+    ]
 
 
 def shortened(name: str, tmp_path: Path) -> Path:

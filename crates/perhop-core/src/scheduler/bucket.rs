@@ -39,29 +39,12 @@ impl Bucket {
         self.tokens -= price(packet);
     }
 
-    /// Charges a packet, with a debt of at most what arrives in this time.
-    #[inline]
-    pub(super) fn charge_within(&mut self, packet: &Header, longest_debt: Duration) {
-        self.charge(packet);
-        self.tokens = self.tokens.max(-self.rate * i128::from(longest_debt.as_nanos()));
-    }
-
     /// Adds the tokens that have arrived, up to the depth.
     #[inline]
     pub(super) fn fill(&mut self, now: Instant) {
         let elapsed = i128::from(now.since(self.filled).as_nanos());
         self.filled = now;
         self.tokens = (self.tokens + elapsed * self.rate).min(self.depth);
-    }
-
-    /// Whether it has no debt.
-    pub(super) fn is_solvent(&self) -> bool {
-        self.tokens >= 0
-    }
-
-    /// When it has no debt, or when it last was [filled](Self::fill) if it has none.
-    pub(super) fn solvent_at(&self) -> Instant {
-        self.reaches(0)
     }
 
     /// Whether a packet's tokens are there now.

@@ -9,7 +9,8 @@
 //! those of the root last (levels); within a level by `prio`; within a `prio` by deficit round robin, in
 //! which a round over the classes within one class counts as one turn of that class. A packet is charged to
 //! the rate of the class that lends it and of those around this one, and to the ceiling of all on its way. A
-//! class sends while its buckets are not below zero, so it exceeds a bucket by up to a packet.
+//! class sends while its buckets are not below zero, so it exceeds a bucket by up to a packet. Tokens are
+//! counted as in Linux: in nanoseconds, of which a packet takes its size at the rate, rounded down.
 //!
 //! ## Deviations
 //! - Packets have the size of the IP packet; Linux adds the frame's header, and `overhead`, `mpu` and
@@ -19,9 +20,11 @@
 //! - Hysteresis (the module's parameter `htb_hysteresis`, off by default) and offloading are not built.
 //! - A queue that holds packets back itself, such as a shaper, is passed over until its packet is due
 //!   (`a_class_whose_queue_waits_is_passed_over`); Linux warns of it.
-//! - The depth is not limited to eight classes, and rates are exact: Linux rounds the time of a packet to
-//!   nanoseconds.
+//! - The depth is not limited to eight classes.
+//! - A burst is rounded down to a nanosecond, at a rate in bit/s; tc rounds it further, to 64 ns or, up to
+//!   some release, to a microsecond, and a rate to bytes a second.
 
+mod bucket;
 mod params;
 #[cfg(test)]
 mod tests;

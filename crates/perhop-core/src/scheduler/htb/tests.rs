@@ -90,15 +90,56 @@ fn a_round_that_has_ended_begins_with_the_first_class() {
     assert_eq!(drain(&mut queue, 2_000_000, 2), [1, 100]);
 }
 
+/// Two roots with tokens for nine packets of 1000 bytes: one lends to `a` (codepoint 1) and `b` (2), the
+/// other one to `d` (0). Each of these has sent a packet of its own and borrows from now on, a packet in a
+/// turn.
+fn two_roots() -> Htb<Header> {
+    let keys = r#""rate": "1kbps", "ceil": "8Mbps", "quantum": "1000B""#;
+    let leaf = |name, dscp| leaf(name, dscp, keys).replace(r#""cburst": "0B""#, r#""cburst": "9kB""#);
+    let root = |name: &str, classes: &[String]| {
+        let within = classes.join(",");
+        let buckets = r#""burst": "9kB", "cburst": "9kB""#;
+        format!(r#"{{"name": "{name}", "rate": "8Mbps", {buckets}, "classes": [{within}]}}"#)
+    };
+    let mut queue =
+        htb(&[root("one", &[leaf("a", 1), leaf("b", 2)]), root("two", &[leaf("d", 0)])].join(","));
+    [1, 2, 0].into_iter().for_each(|dscp| put(&mut queue, 0, packet(dscp, 0, 1000)));
+    assert_eq!(drain(&mut queue, 0, 4), [0, 0, 0]);
+    queue
+}
+
 #[test]
-fn a_class_waits_at_its_ceiling_for_the_exact_time() {
-    // 1000 bytes are repaid in 2 666 666 2/3 ns at 3 Mbit/s.
+fn a_round_begins_with_the_class_that_was_the_first_when_the_last_one_ended() {
+    // The round of `one` has ended with packet 20 when the turn of `d` comes, and `b` is its only class: so
+    // the next one begins with `b`, though `a` is there at 5 ms (`htb_lookup_leaf` rewinds as it goes up).
+    let mut queue = two_roots();
+    (20..23).for_each(|n| put(&mut queue, 3_000_000, packet(2, n, 1000)));
+    (0..3).for_each(|n| put(&mut queue, 3_000_000, packet(0, n, 1000)));
+    assert_eq!(drain(&mut queue, 3_000_000, 2), [20, 0]);
+    (10..12).for_each(|n| put(&mut queue, 5_000_000, packet(1, n, 1000)));
+    assert_eq!(drain(&mut queue, 5_000_000, 6), [21, 1, 10, 22, 2, 11]);
+}
+
+#[test]
+fn the_first_turn_of_a_lender_is_that_of_the_next_one() {
+    // `one` joins at 4 ms, and its turn comes after packet 0. It has no place in its round yet, which counts
+    // as the end of one: the turn goes on to `two`.
+    let mut queue = two_roots();
+    (0..3).for_each(|n| put(&mut queue, 3_000_000, packet(0, n, 1000)));
+    assert_eq!(drain(&mut queue, 3_000_000, 1), [0]);
+    (20..22).for_each(|n| put(&mut queue, 4_000_000, packet(2, n, 1000)));
+    assert_eq!(drain(&mut queue, 4_000_000, 4), [1, 20, 2, 21]);
+}
+
+#[test]
+fn a_class_waits_at_its_ceiling_for_the_time_that_linux_counts() {
+    // 1000 bytes are repaid in 2 666 666 2/3 ns at 3 Mbit/s, which Linux rounds down.
     let mut queue = htb(&leaf("all", 0, r#""rate": "3Mbps""#));
     fill(&mut queue, 0, 3);
     assert!(matches!(take(&mut queue, 0), Dequeued::Sent(..)));
-    let until = Dequeued::Wait(Some(Instant::from_nanos(2_666_667)));
-    assert_eq!([take(&mut queue, 0), take(&mut queue, 2_666_666)], [until, until]);
-    assert!(matches!(take(&mut queue, 2_666_667), Dequeued::Sent(..)));
+    let until = Dequeued::Wait(Some(Instant::from_nanos(2_666_666)));
+    assert_eq!([take(&mut queue, 0), take(&mut queue, 2_666_665)], [until, until]);
+    assert!(matches!(take(&mut queue, 2_666_666), Dequeued::Sent(..)));
 }
 
 #[test]

@@ -1,11 +1,8 @@
 //! The tree of classes: who may send now, by its own rate or by a loan.
 
-use super::super::bucket::Bucket;
+use super::bucket::Bucket;
 use super::params::{Found, HtbClass, PRIOS};
-use crate::{Duration, Header, Instant};
-
-/// A bucket's debt is at most what arrives in this time (`mbuffer` in Linux).
-const LONGEST_DEBT: Duration = Duration::from_secs(60);
+use crate::{Header, Instant};
 
 /// The place in a round behind all that take part in it.
 const END: usize = usize::MAX;
@@ -34,7 +31,8 @@ struct Node {
     mode: Mode,
     /// The priorities at which it, or a class that borrows from it, has packets: a bit for each.
     active: u8,
-    /// For each `prio`, the place in the round of those that borrow from it.
+    /// For each `prio`, the place in the round of those that borrow from it. As in Linux it starts at the
+    /// end, so that the first turn is that of another class, if one shares the row or the lender.
     cursors: [usize; PRIOS as usize],
 }
 
@@ -102,7 +100,7 @@ impl Tree {
                 ceil: Bucket::new(class.ceil(), class.cburst),
                 mode: Mode::CanSend,
                 active: 0,
-                cursors: [0; PRIOS as usize],
+                cursors: [END; PRIOS as usize],
             });
         }
         Self { nodes, leaves, rows: vec![[0; PRIOS as usize]; levels] }
@@ -209,9 +207,12 @@ impl Tree {
                     }
                     lender = Some(next);
                 }
-                // The round is over: a turn of the class around them.
+                // The round is over: a turn of the class around them. The next one begins with the class that
+                // is the first now, whoever joins before it.
                 (None, Some(done)) => {
-                    self.nodes[done].cursors[prio] = 0;
+                    let children = &self.nodes[done].children;
+                    let first = children.iter().copied().find(|&child| self.nodes[child].borrows(prio));
+                    self.nodes[done].cursors[prio] = first.unwrap_or(0);
                     let around = self.nodes[done].parent.filter(|&parent| self.nodes[parent].level <= level);
                     *self.cursor(around, level, prio) = done + 1;
                     lender = around;
@@ -259,9 +260,9 @@ impl Tree {
         while let Some(number) = payer {
             let node = &mut self.nodes[number];
             if node.level >= level {
-                node.rate.charge_within(packet, LONGEST_DEBT);
+                node.rate.charge(packet);
             }
-            node.ceil.charge_within(packet, LONGEST_DEBT);
+            node.ceil.charge(packet);
             payer = node.parent;
         }
         self.refresh(waits);
