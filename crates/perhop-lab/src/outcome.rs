@@ -388,6 +388,13 @@ fn faults(report: &LabReport, shortest: Duration, hosts: &[Done; 2]) -> Vec<Stri
             "1 % of packets left the router at least {p99} late; at most {allowed} is allowed"
         ));
     }
+    let own_late = hosts.iter().map(|host| host.own_late).max().unwrap_or_default();
+    if own_late > late.allowed {
+        let (p99, allowed) = (millis(own_late), millis(late.allowed));
+        faults.push(format!(
+            "1 % of the timers of perhop's own TCP ran at least {p99} late; at most {allowed} is allowed"
+        ));
+    }
     let still = shortest.max(LEAST_PAUSE);
     if late.pause > still {
         let (pause, still) = (millis(late.pause), millis(still));

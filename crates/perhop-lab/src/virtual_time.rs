@@ -23,7 +23,7 @@ use crate::run::asks;
 use crate::setting::{Setting, Side};
 use crate::topology;
 
-/// Runs a scenario in virtual time; `stop` ends it early. Neither a system nor rights are needed.
+/// Runs a scenario in virtual time; `stop` ends it early. It needs neither rights nor devices.
 ///
 /// # Errors
 /// What no kernel has; a flow that has not perhop's own TCP at both ends; it was stopped; a fault of the data

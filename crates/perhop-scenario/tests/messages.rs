@@ -51,6 +51,11 @@ fn live_settings_are_those_of_a_network_namespace() {
             "s.toml:21: live.sysctl.net.ipv4/../../kernel: `net.ipv4/../../kernel` is not a sysctl of a network namespace; \
              write one such as net.ipv4.tcp_sack",
         ),
+        (
+            "sysctl = { \"net.ipv4.tcp_congestion_control\" = \"bbr\" }",
+            "s.toml:21: live.sysctl.net.ipv4.tcp_congestion_control: has no effect, since each socket has its own congestion \
+             control; name it in the flows' `live.congestion`",
+        ),
     ] {
         let text = format!("{GOOD}[live]\n{settings}\n");
         assert_eq!(Scenario::from_toml(&text, "s.toml").unwrap_err().to_string(), message);

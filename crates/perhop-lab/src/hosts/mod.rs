@@ -55,6 +55,8 @@ const OWN_IPV6: [[Ipv6Addr; 2]; 2] = [
     [Ipv6Addr::new(0xfd55, 1, 0, 0, 0, 0, 0, 254), Ipv6Addr::new(0xfd55, 1, 0, 0, 0, 0, 0, 1)],
     [Ipv6Addr::new(0xfd55, 2, 0, 0, 0, 0, 0, 254), Ipv6Addr::new(0xfd55, 2, 0, 0, 0, 0, 0, 1)],
 ];
+/// The congestion control of a namespace's new sockets.
+const DEFAULT_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 /// The router's address, from which markers report.
 const ROUTER: (Ipv4Addr, Ipv6Addr) =
     (Ipv4Addr::new(10, 55, 0, 9), Ipv6Addr::new(0xfd55, 0, 0, 0, 0, 0, 0, 9));
@@ -151,6 +153,8 @@ pub(crate) struct Done {
     /// The results of its ends of users' connections: of servers at the sending host, of clients at the
     /// receiving one.
     pub(crate) users: UserResults,
+    /// The 99th percentile of how late perhop's own TCP acted.
+    pub(crate) own_late: Duration,
     pub(crate) drops: KernelDrops,
 }
 
@@ -201,6 +205,7 @@ pub(crate) fn run(
         sent: sent.map_err(LabError::doing("sending"))?.unwrap_or_default(),
         received: received.map_err(LabError::doing("receiving"))?.unwrap_or_default(),
         users: of_users.map_err(LabError::doing("running users"))?,
+        own_late: Duration::ZERO,
         drops: sandbox::device_drops(INTERFACE),
     };
     if let Some(own) = of_own.map_err(LabError::doing("running perhop's own TCP"))? {
@@ -256,6 +261,9 @@ fn move_in(setting: &Setting, side: Side, joint: Joint, begin: &Begin) -> Result
     // What the scenario does not ask for stays silent: each run starts without memory of the last, and the
     // kernel sends nothing of its own.
     sandbox::set("net.ipv4.tcp_no_metrics_save", "1")?;
+    // A connection that is accepted begins with the default before its own congestion control is set. BBR turns
+    // the kernel's pacing on, which then stays on. Every kernel has Reno.
+    sandbox::set(DEFAULT_CONTROL, "reno")?;
     if setting.ip == IpVersion::V6 {
         sandbox::set("net.ipv6.conf.default.accept_dad", "0")?;
         sandbox::set("net.ipv6.conf.default.router_solicitations", "0")?;

@@ -96,7 +96,7 @@ fn check_profiles(scenario: &Scenario) -> Checked {
     })
 }
 
-/// Checks that settings of the kernel are names of a network namespace's sysctls.
+/// Checks that settings of the kernel are names of a network namespace's sysctls, and have an effect.
 fn check_sysctls(scenario: &Scenario) -> Checked {
     for name in scenario.live.sysctl.keys() {
         let words = name.split('.').collect::<Vec<_>>();
@@ -107,6 +107,11 @@ fn check_sysctls(scenario: &Scenario) -> Checked {
             let text = format!(
                 "`{name}` is not a sysctl of a network namespace; write one such as net.ipv4.tcp_sack"
             );
+            return refuse(&["live", "sysctl", name], text);
+        }
+        if words.last() == Some(&"tcp_congestion_control") {
+            let text = "has no effect, since each socket has its own congestion control; name it in the flows' \
+                        `live.congestion`";
             return refuse(&["live", "sysctl", name], text);
         }
     }

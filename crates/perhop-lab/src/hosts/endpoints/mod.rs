@@ -97,6 +97,8 @@ pub(crate) struct Own {
     failed: Vec<String>,
     unconnected: Vec<String>,
     late: Option<(String, Duration)>,
+    /// The 99th percentile of how late tasks were done.
+    lateness: Duration,
     completed: Vec<Option<Instant>>,
     last: Vec<Instant>,
 }
@@ -394,6 +396,7 @@ impl Done {
                 received.last[number] = own.last[number];
             }
         }
+        self.own_late = own.lateness;
         sent.failed.extend(own.failed);
         sent.unconnected.extend(own.unconnected);
         let latest = own.late.into_iter().chain(sent.late.take());

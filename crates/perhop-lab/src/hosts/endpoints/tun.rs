@@ -9,7 +9,7 @@ use std::sync::Arc;
 use nix::sys::epoll::EpollFlags;
 use perhop_core::Instant;
 use perhop_live::device::{Device, Tun, TunSpec};
-use perhop_live::{HEAD, Windows};
+use perhop_live::{HEAD, Lateness, Windows};
 use perhop_scenario::format::IpVersion;
 
 use super::{Driver, Endpoints, Own, Task};
@@ -29,6 +29,8 @@ struct OnTun<'a> {
     endpoints: Endpoints<'a>,
     device: Tun,
     inbox: Box<[u8]>,
+    /// How late tasks are done.
+    lateness: Lateness,
 }
 
 /// The host and the interface, while the endpoints act.
@@ -57,7 +59,7 @@ pub(in crate::hosts) fn run(common: Common<'_>, device: Tun, windows: Arc<Window
     let Common { side, setting, shared, .. } = common;
     let endpoints = Endpoints::new(side, setting, shared, windows);
     let inbox = vec![0; usize::from(u16::MAX)].into_boxed_slice();
-    role::run(OnTun { endpoints, device, inbox }, common, None)
+    role::run(OnTun { endpoints, device, inbox, lateness: Lateness::default() }, common, None)
 }
 
 impl Driver for Acting<'_, '_> {
@@ -90,6 +92,7 @@ impl Role for OnTun<'_> {
     }
 
     fn on_task(&mut self, host: &mut Host<'_, Task>, task: Task, due: Instant) -> io::Result<()> {
+        self.lateness.record(host.now().since(due));
         self.endpoints.on_task(&mut Acting { host, device: &mut self.device }, task, due);
         Ok(())
     }
@@ -109,9 +112,10 @@ impl Role for OnTun<'_> {
 
     fn warmed_up(&mut self) {
         self.endpoints.warmed_up();
+        self.lateness.reset();
     }
 
     fn results(self, host: &Host<'_, Task>) -> Own {
-        self.endpoints.results(host.late)
+        Own { lateness: self.lateness.quantile(0.99), ..self.endpoints.results(host.late) }
     }
 }
