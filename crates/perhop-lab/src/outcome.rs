@@ -424,3 +424,38 @@ fn faults(report: &LabReport, shortest: Duration, hosts: &[Done; 2]) -> Vec<Stri
     }));
     faults
 }
+
+#[cfg(test)]
+mod tests {
+    use perhop_live::PlaneSpec;
+
+    use super::*;
+
+    fn faults_of(late: [Duration; 2]) -> Vec<String> {
+        let allowed = Duration::from_millis(2);
+        let report = LabReport {
+            invalid: Vec::new(),
+            notes: Vec::new(),
+            late: Late { allowed, ..Late::default() },
+            real_time: false,
+            cpu: Duration::ZERO,
+            wall: Duration::ZERO,
+            counters: Plane::new(PlaneSpec::default(), 1).counters().clone(),
+            drops: Drops::default(),
+            kernel: String::new(),
+            senders: Vec::new(),
+        };
+        let hosts = late.map(|own_late| Done { own_late, ..Done::default() });
+        faults(&report, Duration::from_millis(20), &hosts)
+    }
+
+    #[test]
+    fn a_run_whose_own_tcp_is_late_is_invalid() {
+        let [soon, late] = [2, 3].map(Duration::from_millis);
+        assert_eq!(faults_of([soon, soon]), [""; 0]);
+        let said =
+            "1 % of the timers of perhop's own TCP ran at least 3.000 ms late; at most 2.000 ms is allowed";
+        assert_eq!(faults_of([soon, late]), [said]);
+        assert_eq!(faults_of([late, soon]), [said]);
+    }
+}

@@ -868,8 +868,8 @@ application = { model = "request-response", think = "500ms", response = "14480B"
 
 @needs_live
 def test_the_kernels_cubic_is_not_paced() -> None:
-    # Ten segments leave at once, more than the queue takes. Where the machine's default was BBR, its pacing stayed
-    # on: two segments in 5 ms, which the link carries, and half as many drops as in the simulation.
+    # Ten segments leave at once, more than the queue takes. Where the machine's default was BBR, its pacing
+    # stayed on: two segments in 5 ms, which the link carries, and half as many drops as in the simulation.
     result = package.live(BURSTS)
     skip_unless_valid(result)
     simulated = simulate.run(BURSTS, runs=4).links["dropped_packets"].to_numpy().mean()

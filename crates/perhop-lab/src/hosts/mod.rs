@@ -261,8 +261,8 @@ fn move_in(setting: &Setting, side: Side, joint: Joint, begin: &Begin) -> Result
     // What the scenario does not ask for stays silent: each run starts without memory of the last, and the
     // kernel sends nothing of its own.
     sandbox::set("net.ipv4.tcp_no_metrics_save", "1")?;
-    // A connection that is accepted begins with the default before its own congestion control is set. BBR turns
-    // the kernel's pacing on, which then stays on. Every kernel has Reno.
+    // A connection that is accepted begins with the default, before its own congestion control is set. BBR
+    // turns the kernel's pacing on, which then stays on. Every kernel has Reno.
     sandbox::set(DEFAULT_CONTROL, "reno")?;
     if setting.ip == IpVersion::V6 {
         sandbox::set("net.ipv6.conf.default.accept_dad", "0")?;

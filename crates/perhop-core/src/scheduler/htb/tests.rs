@@ -103,7 +103,9 @@ fn two_roots() -> Htb<Header> {
     };
     let mut queue =
         htb(&[root("one", &[leaf("a", 1), leaf("b", 2)]), root("two", &[leaf("d", 0)])].join(","));
-    [1, 2, 0].into_iter().for_each(|dscp| put(&mut queue, 0, packet(dscp, 0, 1000)));
+    for dscp in [1, 2, 0] {
+        put(&mut queue, 0, packet(dscp, 0, 1000));
+    }
     assert_eq!(drain(&mut queue, 0, 4), [0, 0, 0]);
     queue
 }
