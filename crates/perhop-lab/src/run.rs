@@ -210,10 +210,10 @@ fn check_congestion(setting: &Setting) -> Result<(), LabError> {
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
         .map_err(LabError::doing("asking for the kernel's congestion controls"))?;
     let known: Vec<&str> = available.split_whitespace().collect();
-    match setting.congestions().find(|wanted| !known.contains(wanted)) {
+    match setting.congestions().find(|(_, wanted)| !known.contains(wanted)) {
         None => Ok(()),
-        Some(wanted) => Err(LabError::Unfit(format!(
-            "flows.live.congestion: this kernel has no `{wanted}` (it has {}); take one of these, or load the module tcp_{wanted}",
+        Some((group, wanted)) => Err(LabError::Unfit(format!(
+            "flows[{group}].live.congestion: this kernel has no `{wanted}` (it has {}); take one of these, or load the module tcp_{wanted}",
             known.join(", ")
         ))),
     }

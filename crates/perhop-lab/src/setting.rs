@@ -174,6 +174,11 @@ impl HostFlow {
         on_wire(data, self.payload, self.headers())
     }
 
+    /// Returns whether it starts before it stops.
+    pub(crate) fn begins(&self) -> bool {
+        self.stop.is_none_or(|stop| self.start < stop)
+    }
+
     /// Returns how many bytes of headers a packet has.
     pub(crate) fn headers(&self) -> u16 {
         self.packet - self.payload
@@ -247,6 +252,8 @@ pub(crate) struct Setting {
     pub(crate) ip: IpVersion,
     pub(crate) mtu: u16,
     pub(crate) sysctl: Vec<(String, String)>,
+    /// The first group whose `ecn` the kernel has to do, and the kernel's setting for it.
+    pub(crate) ecn: Option<(usize, &'static str, &'static str)>,
     pub(crate) duration: Duration,
     pub(crate) warmup: Duration,
     /// First sequence numbers follow from it.
@@ -258,7 +265,9 @@ pub(crate) struct Setting {
 impl Setting {
     /// Returns how the hosts run the scenario. Start times are those that the simulator draws with this seed.
     pub(crate) fn new(scenario: &Scenario, network: &Network, seed: u64) -> Result<Self, LabError> {
-        let (wanted, ip, sysctl) = (network.flows.len(), scenario.live.ip, sysctl(scenario));
+        let (wanted, ip) = (network.flows.len(), scenario.live.ip);
+        let given = scenario.live.sysctl.iter().map(|(name, value)| (name.clone(), value.to_string()));
+        let sysctl: Vec<_> = given.collect();
         if wanted > MOST_FLOWS {
             return Err(LabError::Unfit(format!(
                 "flows: {wanted} exceed the {MOST_FLOWS} that a host has ports for"
@@ -318,6 +327,7 @@ impl Setting {
             ip,
             mtu,
             sysctl,
+            ecn: scenario.kernels_ecn(),
             duration: scenario.duration,
             warmup: scenario.warmup,
             seed,
@@ -334,10 +344,10 @@ impl Setting {
         self.flows.iter().any(|flow| flow.own_at(side).is_some())
     }
 
-    /// Returns the kernel's congestion controls that flows use.
-    pub(crate) fn congestions(&self) -> impl Iterator<Item = &str> {
+    /// Returns the kernel's congestion controls that flows use, each with the flow's group.
+    pub(crate) fn congestions(&self) -> impl Iterator<Item = (usize, &str)> {
         self.flows.iter().filter_map(|flow| match &flow.kind {
-            Kind::Tcp { kernel, .. } => kernel.as_ref().map(|kernel| kernel.congestion.as_str()),
+            Kind::Tcp { kernel, .. } => Some((flow.group, kernel.as_ref()?.congestion.as_str())),
             Kind::Datagrams { .. } => None,
         })
     }
@@ -349,13 +359,6 @@ fn groups(scenario: &Scenario) -> impl Iterator<Item = usize> {
         let directions = if flow.application.is_some() { 2 } else { 1 };
         (0..flow.flows() * directions).map(move |_| group)
     })
-}
-
-/// Returns the settings of the kernel, each with its value: those that the scenario gives, and ECN's.
-fn sysctl(scenario: &Scenario) -> Vec<(String, String)> {
-    let given = scenario.live.sysctl.iter().map(|(name, value)| (name.clone(), value.to_string()));
-    let ecn = scenario.kernels_ecn().map(|(name, value)| (name.to_owned(), value.to_owned()));
-    given.chain(ecn).collect()
 }
 
 /// Returns the flows of a population that begin in a run; refuses more than there are `free` ports for.
@@ -595,11 +598,17 @@ fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
 }
 
 /// Returns a note that windows and buffers act in the simulator only; `None` if the flow has its preset's.
-fn note_of_buffers(params: &TcpParams) -> Option<String> {
+fn note_of_buffers((params, receiver): (&TcpParams, TcpEnd)) -> Option<String> {
+    let preset = TcpParams::new(params.tcp);
+    if receiver == TcpEnd::Perhop {
+        let text = "`send-buffer` acts in the simulator only: the kernel's buffer grows up to the maximum of tcp_wmem, which \
+                    `live.sysctl` sets";
+        return (params.send_buffer != preset.send_buffer).then(|| text.into());
+    }
     let sizes = |params: &TcpParams| (params.window, params.send_buffer, params.window_tuning);
     let text = "`window`, `send-buffer` and `window-tuning` act in the simulator only: the kernel's buffers grow up to the maxima of \
                 tcp_rmem and tcp_wmem, which `live.sysctl` sets, such as { \"net.ipv4.tcp_rmem\" = \"4096 131072 6291456\" }";
-    (sizes(params) != sizes(&TcpParams::new(params.tcp))).then(|| text.into())
+    (sizes(params) != sizes(&preset)).then(|| text.into())
 }
 
 /// Returns where the kernel differs from the scenario.
@@ -607,21 +616,29 @@ fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
     use perhop_scenario::format::{Flow, Transport};
     let is_kernels =
         |flow: &&Flow| scenario.tcp_ends(flow).is_none_or(|(sender, _)| sender == TcpEnd::Kernel);
-    let tcp = || {
+    let with_receiver = || {
         scenario.flows.iter().filter(is_kernels).filter_map(|flow| match &flow.transport {
-            Transport::Tcp(params) => Some(params),
+            Transport::Tcp(params) => {
+                Some((params, scenario.tcp_ends(flow).map_or(TcpEnd::Kernel, |(_, receiver)| receiver)))
+            }
             _ => None,
         })
     };
+    let tcp = || with_receiver().map(|(params, _)| params);
     let mut notes = Vec::new();
-    if tcp().next().is_some() {
+    if with_receiver().any(|(_, receiver)| receiver == TcpEnd::Kernel) {
         notes.push(
             "TCP is the kernel's: its initial window, timeouts, acknowledgements and receive window replace those of \
              the scenario"
                 .into(),
         );
+    } else if tcp().next().is_some() {
+        notes.push(
+            "TCP's sender is the kernel's: its initial window and timeouts replace those of the scenario"
+                .into(),
+        );
     }
-    notes.extend(tcp().find_map(note_of_buffers));
+    notes.extend(with_receiver().find_map(note_of_buffers));
     let is_unopened = |flow: &Flow| {
         flow.arrivals.is_some() && matches!(&flow.transport, Transport::Tcp(params) if !params.handshake)
     };

@@ -347,6 +347,17 @@ fn a_recovery_that_is_not_the_kernels_is_reported() {
     assert!(is_sized("tcp = \"linux\", send-buffer = \"1MB\""));
     assert!(is_sized("tcp = \"linux\", window-tuning = \"none\""));
     assert!(!is_sized("tcp = \"newreno\"") && !is_sized("tcp = \"linux\""));
+    let received = |transport: &str| {
+        let change = format!("live = {{ receiver = \"perhop\" }}, transport = {{ {transport}");
+        let notes = setting(("transport = { tcp = \"newreno\"", &change)).unwrap().notes;
+        let begin = |note: &String| note.split_whitespace().take(4).collect::<Vec<_>>().join(" ");
+        notes.iter().map(begin).collect::<Vec<_>>()
+    };
+    assert_eq!(received("tcp = \"newreno\", window = \"20p\""), ["TCP's sender is the"]);
+    assert_eq!(
+        received("tcp = \"linux\", send-buffer = \"1MB\""),
+        ["TCP's sender is the", "`send-buffer` acts in the"]
+    );
     let is_paced = |transport| notes(transport).iter().any(|note| note.contains("`pacing = "));
     assert!(is_paced("tcp = \"newreno\", pacing = \"window\""));
     assert!(!is_paced("tcp = \"newreno\", pacing = \"none\""));
@@ -378,6 +389,28 @@ fn perhops_own_sender_takes_what_no_kernel_has_and_what_it_is_given() {
     let kernels =
         "live = { congestion = \"cubic\" }, transport = { tcp = \"two-windows\", packet = \"576B\" }";
     assert_eq!(ends((tcp, kernels)), [false, false], "the kernel's is named");
+}
+
+#[test]
+fn a_flow_that_stops_before_it_starts_never_begins() {
+    let begins =
+        |keys: &str| setting(("transport = ", &format!("{keys}, transport = "))).unwrap().flows[0].begins();
+    assert!(begins("start = \"1s\""));
+    assert!(begins("start = \"1s\", stop = \"1001ms\""));
+    assert!(!begins("start = \"1s\", stop = \"1s\""));
+    assert!(!begins("start = \"0s\", stop = \"0s\""));
+}
+
+#[test]
+fn the_kernel_is_asked_for_ecn_where_its_tcp_is_an_end() {
+    let linux = "transport = { tcp = \"linux\"";
+    let asked =
+        |keys: &str| setting(("transport = { tcp = \"newreno\"", &format!("{keys}, {linux}"))).unwrap().ecn;
+    let name = "net.ipv4.tcp_ecn";
+    assert_eq!(asked("ecn = \"classic\""), Some((0, name, "1")));
+    assert_eq!(asked("ecn = \"accurate\", live = { sender = \"perhop\" }"), Some((0, name, "3")));
+    assert_eq!(asked("ecn = \"accurate\", live = { sender = \"perhop\", receiver = \"perhop\" }"), None);
+    assert_eq!(asked("ecn = \"off\""), None);
 }
 
 #[test]

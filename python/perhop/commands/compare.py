@@ -85,7 +85,7 @@ def compare(
       perhop compare my.toml --margin 5% --explain --out results/compared
     """
     with interrupts.loading():
-        from perhop.real_packets import comparing, equivalence
+        from perhop.real_packets import comparing, equivalence, laboratory
         from perhop.runs import extent
         from perhop.scenario import reading
     if len(scenarios) > 2:
@@ -111,6 +111,7 @@ def compare(
     compared = work.compare(texts, names, wanted, explained=explained, holm=holm)
     interrupts.leaves("interrupted")
     words = [*map(str, scenarios), *comparing.options(margin or [], explained=explained, holm=holm)]
+    words += laboratory.options(real_time=real_time, device=device)
     given = {"--runs": runs, "--sim-runs": sim_runs, "--seed": None if seed == 1 else seed, "--out": out}
     results.conclude(compared, terminal.command("compare", *words, **given))
     results.say_where()

@@ -58,7 +58,7 @@ def live(
       perhop live my.toml --metrics 127.0.0.1:9477
     """
     with interrupts.loading():
-        from perhop.real_packets import metrics
+        from perhop.real_packets import laboratory, metrics
         from perhop.runs import extent
         from perhop.scenario import reading
     wanted = 1 if runs is None else runs
@@ -81,7 +81,8 @@ def live(
     interrupts.leaves("interrupted")
     result = replace(result, name=scenario.stem)
     given = {"--runs": wanted, "--seed": None if seed == 1 else seed, "--out": out}
-    results.conclude(result, terminal.command("live", str(scenario), **given))
+    manner = laboratory.options(real_time=real_time, device=device)
+    results.conclude(result, terminal.command("live", str(scenario), *manner, **given))
     results.say_where()
     if not result.valid:
         raise typer.Exit(INVALID)

@@ -58,7 +58,7 @@ def witness(
     with interrupts.loading():
         from dataclasses import replace
 
-        from perhop.real_packets import witnessing
+        from perhop.real_packets import laboratory, witnessing
         from perhop.scenario import reading
     terminal.warn(reading.read(scenario).notices)
     reads = [scenario] if arrivals is None else [scenario, arrivals]
@@ -72,7 +72,8 @@ def witness(
         "--seed": None if seed == 1 else seed,
         "--out": out,
     }
-    found = replace(found, command=terminal.command("witness", str(scenario), **given))
+    manner = laboratory.options(real_time=real_time)
+    found = replace(found, command=terminal.command("witness", str(scenario), *manner, **given))
     results.conclude(found, found.command)
     results.say_where()
     results.write_csv({"packets": found.packets})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -68,6 +69,7 @@ def compare(
     if not all(isinstance(one, str | Path) and Path(one).suffix == ".toml" for one in scenarios):
         return compared
     words = [*map(str, scenarios), *options(margins, explained=explained, holm=holm)]
+    words += laboratory.options(real_time=real_time, device=device)
     given = {"--runs": runs, "--sim-runs": sim_runs, "--seed": None if seed == 1 else seed}
     return replace(compared, command=command_line("compare", *words, **given))
 
@@ -118,6 +120,8 @@ class Comparing:
         """
         self.seed, self.runs, self.sim_runs, self.jobs = counts
         self.manner = manner
+        # perhop's own TCP needs TUN devices.
+        self.can_exchange = manner[1] != "packet" and os.access("/dev/net/tun", os.R_OK | os.W_OK)
         self.places = places or {}
         self.say, self.progress = say, progress
         self.step: Callable[[], None] = lambda: None
@@ -146,7 +150,7 @@ class Comparing:
         """
         if not 1 <= len(texts) <= 2:
             raise PerhopError(f"compare takes one or two scenarios, not {len(texts)}")
-        live_runs = [self.runs * (_ways(text) if explained else 1) for text in texts]
+        live_runs = [self.runs * (self._ways(text) if explained else 1) for text in texts]
         lengths = [laboratory.seconds(text) for text in texts]
         self.announcement = self._announced(sum(live_runs), lengths, live_runs)
         total = sum(int(length) * runs for length, runs in zip(lengths, live_runs, strict=True))
@@ -158,10 +162,9 @@ class Comparing:
             ]
             changes: list[list[explain.Change]] = []
             if explained:
-                changes = [
-                    list(explain.explain(one, self._simulate, self._virtual, self._live))
-                    for one in comparisons
-                ]
+                of = (self._simulate, self._virtual, self._live)
+                can = self.can_exchange
+                changes = [list(explain.explain(one, *of, exchanged=can)) for one in comparisons]
         return report.Compared(comparisons, names, changes, holm)
 
     def _announced(self, runs: int, lengths: Sequence[float], live_runs: Sequence[int]) -> str:
@@ -209,8 +212,8 @@ class Comparing:
     def _simulate(self, text: str) -> Result:
         return simulate.run(json.loads(text), runs=self.sim_runs, seed=self.seed, jobs=self.jobs)
 
-
-def _ways(text: str) -> int:
-    """Return in how many ways a scenario runs on real packets where differences are explained."""
-    exchanged = sum(step.where == "exchanged" for step, _ in explain.exchanges(text)[:-1])
-    return 1 + exchanged + sum(one.where == "live" for one, _ in explain.variations(text))
+    def _ways(self, text: str) -> int:
+        """Return in how many ways a scenario runs on real packets where differences are explained."""
+        steps = explain.exchanges(text)[:-1] if self.can_exchange else []
+        exchanged = sum(step.where == "exchanged" for step, _ in steps)
+        return 1 + exchanged + sum(one.where == "live" for one, _ in explain.variations(text))

@@ -222,6 +222,8 @@ def explain(
     simulate: Callable[[str], Result],
     virtual: Callable[[str], LiveResult],
     live: Callable[[str], LiveResult],
+    *,
+    exchanged: bool = True,
 ) -> Iterator[Change]:
     """Yield the effect of each variation.
 
@@ -230,8 +232,10 @@ def explain(
         simulate: Runs a scenario as the comparison's simulated runs were.
         virtual: Runs one in virtual time, on the seeds of the simulated runs.
         live: Runs one as the comparison's live runs were.
+        exchanged: Exchange the ends of TCP as well, which needs TUN devices.
     """
-    yield from _parts(comparison, virtual, live)
+    if exchanged:
+        yield from _parts(comparison, virtual, live)
     for variation, scenario in variations(comparison.live.scenario):
         if variation.where == "simulated":
             runs: Sequence[Any] = simulate(scenario).runs

@@ -94,6 +94,11 @@ class LiveResult(result.Result):
         return machine.summarized(self)
 
 
+def options(*, real_time: bool, device: Device = "auto") -> list[str]:
+    """The options of a command that say how it makes runs on real packets, as words; no defaults."""
+    return [*["--no-real-time"] * (not real_time), *(["--device", device] if device != "auto" else [])]
+
+
 def seconds(canonical: str) -> float:
     """Return how long a run takes, in seconds; a canonical scenario in JSON."""
     return _engine.duration_ns(str(json.loads(canonical)["duration"])) / 1e9

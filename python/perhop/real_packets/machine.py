@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import polars as pl
+
 from perhop.real_packets.laboratory import LiveReport, LiveResult
 from perhop.runs import summary
 from perhop.runs.summary import Summary
@@ -57,9 +59,22 @@ def remarks(result: LiveResult) -> list[str]:
     groups = [flow["name"] for flow in json.loads(result.scenario)["flows"]]
     senders = ", ".join(f"{name}: {sender}" for name, sender in zip(groups, findings["senders"], strict=True))
     lines = [f"Linux {findings['kernel']}; {senders}", *(f"Note: {note}." for note in findings["notes"])]
+    if _exceeds_links(result):
+        lines.append(
+            "Throughput exceeds the link's rate, since the kernel's receiver delivers data behind a gap when "
+            "the gap is filled: those of the warm-up, too. A longer run has less of this."
+        )
     for report in result.reports:
         lines += [f"INVALID, seed {report.seed}: {why}." for why in report.findings["invalid"]]
     return lines
+
+
+def _exceeds_links(result: LiveResult) -> bool:
+    """Whether in a run flows got more than all links with a queue carry."""
+    got = result.flows.group_by("seed").agg(pl.col("throughput_bps").sum())
+    carried = result.links.group_by("seed").agg(pl.col("rate_bps").sum())
+    both = got.join(carried, on="seed")
+    return bool((both["throughput_bps"] > both["rate_bps"]).any())
 
 
 def _row(report: LiveReport) -> dict[str, str]:

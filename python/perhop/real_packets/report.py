@@ -13,7 +13,7 @@ import polars as pl
 from perhop import _engine
 from perhop.plurals import counted
 from perhop.real_packets.equivalence import VERDICTS, corrected, directions
-from perhop.real_packets.explain import otherwise
+from perhop.real_packets.explain import exchanges, otherwise
 from perhop.real_packets.pictures import plots
 from perhop.real_packets.report_json import to_json
 from perhop.runs.written import Written
@@ -90,6 +90,10 @@ READING_PARTS = (
     "virtual time (handshakes, options, windows in bytes). Scheduling: what real time adds, as threads run "
     "late and packets pass the kernel's IP; with flows that are not TCP it is not told from the wire. "
     "Receiver, sender: what changes where the kernel's take the place of perhop's."
+)
+NO_PARTS = (
+    "The parts of the difference (wire, scheduling, receiver, sender) are not measured: perhop's own TCP "
+    "needs TUN devices (`--device tun`, and /dev/net/tun)."
 )
 READING_CHANGES = (
     "First line: the difference to explain. Other lines: how much one change to the simulated TCP (on the "
@@ -420,6 +424,8 @@ def _effects(compared: Compared, place: int, style: Style) -> Iterator[Part]:
         yield from _table_of_changes(
             compared, place, parts, ("Parts of the difference", READING_PARTS), style
         )
+    elif exchanges(compared.comparisons[place].live.scenario):
+        yield Text([NO_PARTS])
     others = [change for change in changes if change.variation.where not in EXCHANGES]
     yield from _table_of_changes(compared, place, others, ("Effect of each change", READING_CHANGES), style)
 

@@ -116,8 +116,8 @@ class Witnessed(Written):
         lines = [f"INVALID: {why}." for why in report["invalid"]]
         lines.append(
             f"{self._count()} in {short(report['span_s'])} s. Asked whenever the kernel's discipline was, "
-            f"perhop's block decides alike about {100 * following['alike']:.3f} % of them; "
-            f"{rest or 'none'} differ."
+            f"perhop's block makes the same decision for {100 * following['alike']:.3f} % of them; "
+            f"{rest or 'none'} {'differs' if rest == 1 else 'differ'}."
         )
         if following["tied"]:
             lines.append(
@@ -127,9 +127,9 @@ class Witnessed(Written):
         if own["differing"]:
             explained = own["differing"] - own["unexplained"]
             lines.append(
-                f"Asked in its own time it decides otherwise about {own['differing']:,}: {explained:,} "
-                "because the kernel serves its discipline later (below): asked at the kernel's times, it "
-                "decides about them as the kernel did."
+                f"Asked in its own time it decides otherwise about {own['differing']:,}, {explained:,} of "
+                "them because the kernel serves its discipline later (below): asked at the kernel's times, "
+                "it decides about these as the kernel did."
             )
         return lines
 

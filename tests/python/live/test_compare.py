@@ -350,6 +350,23 @@ def test_changes_are_against_what_was_compared() -> None:
     assert {change["measure"] for change in entry["changes"]} >= {"throughput", "rtt", "utilization"}
 
 
+def test_without_tun_devices_no_end_is_exchanged() -> None:
+    found = comparison(runs=3)
+
+    def live(text: str) -> LiveResult:
+        assert '"perhop"' not in text
+        return pretend(SMALL, 3)
+
+    def simulate(text: str) -> Result:
+        return simulated_run(json.loads(text), runs=20)
+
+    changes = list(explain(found, simulate, live, live, exchanged=False))
+    assert {one.variation.where for one in changes} == {"live", "simulated"}
+    text = " ".join(Compared([found], ["small"], [changes]).text().split())
+    assert "not measured: perhop's own TCP needs TUN devices" in text
+    assert "Effect of each change" in text
+
+
 # ---------------------------------------------------------------- files
 
 

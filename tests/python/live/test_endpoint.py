@@ -11,6 +11,7 @@ from tests.python.conftest import Finished
 from tests.python.live.living import needs_live, skip_unless_valid
 
 import perhop as package
+from perhop.errors import PerhopWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,8 +150,13 @@ def test_its_connections_come_and_go() -> None:
         ('tcp = "newreno"', 'tcp = "quic"', ["flows[0].transport.tcp", "QUIC", "simulator only"]),
         ('sender = "perhop"', 'sender = "linux"', ["sender", "kernel", "perhop"]),
         ('packet = "1000B"', 'packet = "30B"', ["flows[0].transport.packet"]),
+        (
+            "max-lateness",
+            'sysctl = { "net.ipv4.ip_forward" = 0 }, max-lateness',
+            ["live.sysctl.net.ipv4.ip_forward", "no effect"],
+        ),
     ],
-    ids=["datagrams", "two controls", "quic", "another", "packet"],
+    ids=["datagrams", "two controls", "quic", "another", "packet", "forwarding"],
 )
 def test_what_it_cannot_do_is_said_in_a_line(
     perhop: Perhop, tmp_path: Path, old: str, new: str, said: list[str]
@@ -162,6 +168,39 @@ def test_what_it_cannot_do_is_said_in_a_line(
     line = refused(perhop("live", scenario))
     for word in said:
         assert word in line
+
+
+@needs_live
+@pytest.mark.parametrize("key", ["sender", "receiver"])
+def test_ends_for_all_groups_need_a_group_that_has_them(perhop: Perhop, tmp_path: Path, key: str) -> None:
+    scenario = tmp_path / "own.toml"
+    text = ONE.format(tcp="newreno", ends="", version=4).replace("live = {  }", "")
+    text = text.replace("max-lateness", f'{key} = "perhop", max-lateness')
+    scenario.write_text(text.replace('tcp = "newreno"', 'udp = "cbr", rate = "1Mbps"'))
+    assert f"live.{key}: no group has TCP without users" in refused(perhop("live", scenario))
+
+
+@needs_live
+@pytest.mark.parametrize("sender", ["kernel", "perhop"])
+def test_a_flow_that_stops_before_it_starts_sends_nothing(sender: str) -> None:
+    text = ONE.format(tcp="newreno", ends=f'sender = "{sender}"', version=4)
+    text = text.replace("count = 2", 'count = 2\nstart = "500ms"\nstop = "400ms"')
+    with pytest.warns(PerhopWarning, match="never begin"):
+        done = package.live(text)
+    assert set(done.flows["delivered_packets"]) == {0}
+
+
+@needs_live
+def test_accurate_ecn_needs_no_kernel_with_perhops_tcp_at_both_ends() -> None:
+    text = ONE.format(tcp="linux", ends='sender = "perhop", receiver = "perhop"', version=4)
+    queue = 'queue = { aqm = "codel", ecn = true, limit = "100p" }'
+    done = package.live(
+        text.replace('queue = { aqm = "drop-tail", limit = "40p" }', queue).replace(
+            "count = 2", 'count = 2\necn = "accurate"'
+        )
+    )
+    skip_unless_valid(done)
+    assert sum(done.flows["ecn_reductions"]) > 0
 
 
 @needs_live

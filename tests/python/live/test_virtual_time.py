@@ -80,7 +80,11 @@ def test_it_agrees_with_the_simulation(tcp: str) -> None:
 
 
 def test_other_senders_are_refused_by_their_group() -> None:
-    udp = broken(ONE, 'tcp = "newreno", packet = "1000B", window = "20p"', 'udp = "cbr", rate = "1Mbps"')
+    udp = broken(
+        broken(ONE, ENDS + "\n", ""),
+        'tcp = "newreno", packet = "1000B", window = "20p"',
+        'udp = "cbr", rate = "1Mbps"',
+    )
     with pytest.raises(ScenarioError, match=r"flows\[0\]: virtual time needs perhop's own TCP at both ends"):
         laboratory.run_in_virtual_time(udp)
     kernels = broken(ONE, ENDS, 'live = { sender = "perhop" }')

@@ -276,6 +276,15 @@ fn move_in(setting: &Setting, side: Side, joint: Joint, begin: &Begin) -> Result
     for (name, value) in &setting.sysctl {
         sandbox::set(name, value)?;
     }
+    if let Some((group, name, value)) = setting.ecn {
+        sandbox::set(name, value).map_err(|error| match error {
+            LabError::Unfit(_) => LabError::Unfit(format!(
+                "flows[{group}].ecn: this kernel has no Accurate ECN ({name} = {value}): have perhop's TCP at both ends \
+                 (`live.sender = \"perhop\"` and `live.receiver = \"perhop\"`)"
+            )),
+            other => other,
+        })?;
+    }
     let spec = interface(setting, side);
     match joint {
         Joint::Tun => {

@@ -107,7 +107,7 @@ impl Role for Senders<'_> {
     fn begin(&mut self, host: &mut Host<'_, Task>) -> io::Result<()> {
         for (number, Flow { spec, .. }) in self.flows.iter().enumerate() {
             let side = host.common.side;
-            if spec.from == side && spec.is_unattended() && spec.own_at(side).is_none() {
+            if spec.from == side && spec.begins() && spec.is_unattended() && spec.own_at(side).is_none() {
                 host.at(spec.start, Task::Start(number));
                 host.at(spec.stop.unwrap_or(Instant::NEVER), Task::Stop(number));
             }

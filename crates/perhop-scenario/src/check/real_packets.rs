@@ -8,7 +8,7 @@ use perhop_sim::transport::tcp::{TcpEcn, Variant};
 
 use super::Checked;
 use crate::directions::QueuePlace;
-use crate::error::{Problem, at_flow, at_table};
+use crate::error::{KeyPart, Problem, at_flow, at_table};
 use crate::format::{Flow, FlowProfile, Scenario, Setting, TcpEnd, Transport};
 use crate::one_flow_per_group::{LinkSelection, OneFlowPerGroup};
 use crate::plugins::simulated_only;
@@ -29,6 +29,7 @@ pub(super) fn check_real_packets(scenario: &Scenario) -> Checked {
         (is_tcp && flow.ecn == TcpEcn::L4s && !is_own).then(|| ("ecn", text.into()))
     })?;
     check_flows(scenario, |flow| ends_without_effect(scenario, flow))?;
+    check_common_ends(scenario)?;
     check_marks(scenario)
 }
 
@@ -70,6 +71,31 @@ fn ends_without_effect(scenario: &Scenario, flow: &Flow) -> Option<(&'static str
                     TCP's, or simulate the scenario";
         ("transport.tcp", text.into())
     })
+}
+
+/// Checks that ends for all groups, and settings of the kernel that perhop's own TCP needs, have an effect.
+fn check_common_ends(scenario: &Scenario) -> Checked {
+    let live = &scenario.live;
+    let ends = || scenario.flows.iter().filter_map(|flow| scenario.tcp_ends(flow));
+    let given = [("sender", live.sender.is_some()), ("receiver", live.receiver.is_some())];
+    if let Some((key, _)) = given.into_iter().find(|(_, given)| *given)
+        && ends().next().is_none()
+    {
+        let text = "no group has TCP without users, so nothing has ends to choose: leave this key out";
+        return Err(Problem::at(at(&["live", key]), text));
+    }
+    let forwarding = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
+    let is_own = ends().any(|(sender, receiver)| [sender, receiver].contains(&TcpEnd::Perhop));
+    if let Some(name) = forwarding.into_iter().find(|name| is_own && live.sysctl.contains_key(*name)) {
+        let text = "perhop's own TCP needs a kernel that forwards, so this has no effect: leave it out";
+        return Err(Problem::at(at(&["live", "sysctl", name]), text));
+    }
+    Ok(())
+}
+
+/// Returns the place of a key by its path.
+fn at<'a>(keys: &'a [&str]) -> impl Iterator<Item = KeyPart> + 'a {
+    keys.iter().map(|key| KeyPart::Key((*key).into()))
 }
 
 /// Checks that no block is a class: no interpreter takes part.
@@ -115,10 +141,10 @@ fn check_classes(scenario: &Scenario) -> Checked {
 /// Checks that all TCP flows use ECN in the same way: a kernel asks for it for all connections of a host or
 /// for none.
 fn check_kernels_ecn(scenario: &Scenario) -> Checked {
-    let is_tcp = |flow: &&Flow| matches!(flow.transport, Transport::Tcp(_));
-    let Some(first) = scenario.flows.iter().find(is_tcp) else { return Ok(()) };
+    let is_kernels = |flow: &&Flow| scenario.has_kernels_tcp(flow);
+    let Some(first) = scenario.flows.iter().find(is_kernels) else { return Ok(()) };
     check_flows(scenario, |other| {
-        let differs = is_tcp(&other) && other.ecn != first.ecn;
+        let differs = is_kernels(&other) && other.ecn != first.ecn;
         let text = || {
             format!(
                 "the kernel uses ECN in one way for all its connections, and `{}` differs from `{}`: give all TCP flows the \
@@ -170,17 +196,19 @@ impl Scenario {
         Some((sender, receiver))
     }
 
-    /// Returns the kernel's settings for ECN that correspond to the flows' `ecn`, unless the scenario itself
-    /// sets them.
-    pub fn kernels_ecn(&self) -> Option<(&'static str, &'static str)> {
-        let tcp = self.flows.iter().filter(|flow| matches!(flow.transport, Transport::Tcp(_)));
-        let ecn = tcp.map(|flow| flow.ecn).find(|ecn| !ecn.is_off())?;
-        let asked = match ecn {
-            TcpEcn::Off => return None,
-            TcpEcn::Classic => "1",
-            TcpEcn::Accurate | TcpEcn::L4s => "3",
-        };
-        (!self.live.sysctl.contains_key(TCP_ECN)).then_some((TCP_ECN, asked))
+    /// Returns whether the kernel's TCP is an end of a group's connections.
+    fn has_kernels_tcp(&self, flow: &Flow) -> bool {
+        let both = (TcpEnd::Perhop, TcpEnd::Perhop);
+        matches!(flow.transport, Transport::Tcp(_)) && self.tcp_ends(flow) != Some(both)
+    }
+
+    /// Returns the first group whose `ecn` the kernel has to do, and the name and value of the kernel's
+    /// setting for it, unless the scenario itself sets that.
+    pub fn kernels_ecn(&self) -> Option<(usize, &'static str, &'static str)> {
+        let mut groups = self.flows.iter().enumerate();
+        let (group, flow) = groups.find(|(_, flow)| self.has_kernels_tcp(flow) && !flow.ecn.is_off())?;
+        let asked = if flow.ecn == TcpEcn::Classic { "1" } else { "3" };
+        (!self.live.sysctl.contains_key(TCP_ECN)).then_some((group, TCP_ECN, asked))
     }
 }
 
@@ -189,7 +217,8 @@ impl Scenario {
 pub(crate) fn kernel_asks_for_ecn(scenario: &Scenario) -> bool {
     let set = scenario.live.sysctl.get(TCP_ECN);
     let asks = |value: &Setting| ["1", "3", "4"].contains(&value.to_string().trim());
-    set.map_or_else(|| scenario.kernels_ecn().is_some(), asks)
+    let is_tcp = |flow: &Flow| matches!(flow.transport, Transport::Tcp(_));
+    set.map_or_else(|| scenario.flows.iter().any(|flow| is_tcp(flow) && !flow.ecn.is_off()), asks)
 }
 
 /// Returns the keys of a queue's AQMs that mark packets. All can have the key `ecn`, but for a few AQMs.

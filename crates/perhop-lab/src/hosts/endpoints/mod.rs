@@ -97,7 +97,7 @@ pub(crate) struct Own {
     failed: Vec<String>,
     unconnected: Vec<String>,
     late: Option<(String, Duration)>,
-    /// The 99th percentile of how late tasks were done.
+    /// The 99th percentile of how late tasks were done and packets were read.
     lateness: Duration,
     completed: Vec<Option<Instant>>,
     last: Vec<Instant>,
@@ -187,7 +187,7 @@ impl<'a> Endpoints<'a> {
     pub(crate) fn begin(&self, driver: &mut impl Driver) {
         for (number, end) in self.ends.iter().enumerate() {
             let Some(End { flow, .. }) = end else { continue };
-            if flow.from == self.side {
+            if flow.from == self.side && flow.begins() {
                 driver.at(flow.start, Task::Start(number));
                 driver.at(flow.stop.unwrap_or(Instant::NEVER), Task::Stop(number));
             }

@@ -29,8 +29,9 @@ struct OnTun<'a> {
     endpoints: Endpoints<'a>,
     device: Tun,
     inbox: Box<[u8]>,
-    /// How late tasks are done.
+    /// How late tasks are done, and for how long the device had packets without a break when one is read.
     lateness: Lateness,
+    busy_since: Option<Instant>,
 }
 
 /// The host and the interface, while the endpoints act.
@@ -59,7 +60,11 @@ pub(in crate::hosts) fn run(common: Common<'_>, device: Tun, windows: Arc<Window
     let Common { side, setting, shared, .. } = common;
     let endpoints = Endpoints::new(side, setting, shared, windows);
     let inbox = vec![0; usize::from(u16::MAX)].into_boxed_slice();
-    role::run(OnTun { endpoints, device, inbox, lateness: Lateness::default() }, common, None)
+    role::run(
+        OnTun { endpoints, device, inbox, lateness: Lateness::default(), busy_since: None },
+        common,
+        None,
+    )
 }
 
 impl Driver for Acting<'_, '_> {
@@ -99,7 +104,12 @@ impl Role for OnTun<'_> {
 
     fn on_socket(&mut self, host: &mut Host<'_, Task>, _: usize, _: EpollFlags) -> io::Result<()> {
         for _ in 0..BURST {
-            let Some(length) = self.device.receive(&mut [0; HEAD], &mut self.inbox)? else { break };
+            let Some(length) = self.device.receive(&mut [0; HEAD], &mut self.inbox)? else {
+                self.busy_since = None;
+                break;
+            };
+            let now = host.now();
+            self.lateness.record(now.since(*self.busy_since.get_or_insert(now)));
             let mut acting = Acting { host, device: &mut self.device };
             self.endpoints.on_packet(&mut acting, &self.inbox[..length]);
         }
