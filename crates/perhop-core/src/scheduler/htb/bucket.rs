@@ -26,9 +26,12 @@ impl Bucket {
     /// Packets are charged at this rate from now on, and the bucket has this depth. The time that its tokens
     /// are worth stays if there is room.
     pub(super) fn retune(&mut self, rate: Bitrate, burst: Bytes, now: Instant) {
-        self.fill(now);
         let Self { pace, depth, .. } = Self::new(rate, burst);
-        (self.pace, self.depth, self.tokens) = (pace, depth, self.tokens.min(depth));
+        if depth != self.depth {
+            self.fill(now);
+            (self.depth, self.tokens) = (depth, self.tokens.min(depth));
+        }
+        self.pace = pace;
     }
 
     /// Adds the tokens that have arrived, up to the depth.
