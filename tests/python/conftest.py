@@ -21,6 +21,7 @@ TOGETHER = {
     "test_compare": "on real packets",  # in real time
     "test_course": "course, {parameters}",
     "test_endpoint": "on real packets",
+    "test_kernel_defaults": "on real packets",
     "test_live": "on real packets",
     "test_ns3": "ns-3",
     "test_faults": "faults",

@@ -216,7 +216,7 @@ impl Outgoing {
         self.plan_probe(now);
     }
 
-    /// Opens the connection: the SYN is acknowledged. If the sender sent it, the sender is told.
+    /// Opens the connection on the ACK of its SYN. A sender that simulates the handshake gets this ACK, too.
     pub(crate) fn open(&mut self, window: u64, now: Instant) {
         (self.window, self.largest_window) = (window, window);
         self.sender.offer(self.room());

@@ -1,6 +1,6 @@
 //! A run in virtual time: perhop's own TCP at both hosts and the data plane between them, without the kernel.
 //!
-//! The same segments pass the same data plane as on real packets, and nothing is late: no process waits for a
+//! Segments and data plane are those of a run on real packets, and nothing is late: no process waits for a
 //! processor, no packet for a system call. So what differs from a simulation is due to the segments, and what
 //! a run on real packets adds is due to the scheduling of processes and the kernel's IP.
 
@@ -138,22 +138,21 @@ impl<'a> Host<'a> {
 
 impl World<'_> {
     fn run(&mut self, setting: &Setting, asks: Duration, stop: &AtomicBool) -> Result<(), LabError> {
-        let (warmup, end) = (Instant::ZERO + setting.warmup, Instant::ZERO + setting.duration);
+        let (mut warmup, end) = (Instant::ZERO + setting.warmup, Instant::ZERO + setting.duration);
         for host in &mut self.hosts {
             host.act(Instant::ZERO, &mut self.sent, |endpoints, acting| endpoints.begin(acting));
         }
         let mut ask = Instant::ZERO + asks;
-        let mut warm = warmup;
         while !stop.load(Ordering::Relaxed) {
-            let now = self.next().min(self.observer.next()).min(ask).min(warm).min(end);
+            let now = self.next().min(self.observer.next()).min(ask).min(warmup).min(end);
             self.happen(now);
-            if now == ask || now == warm || now == end {
+            if now == ask || now == warmup || now == end {
                 self.hosts.iter_mut().for_each(|host| host.endpoints.ask(now));
                 ask = if now == ask { ask + asks } else { ask };
             }
-            if now == warm {
+            if now == warmup {
                 self.hosts.iter_mut().for_each(|host| host.endpoints.warmed_up());
-                warm = Instant::NEVER;
+                warmup = Instant::NEVER;
             }
             if now == self.observer.next() {
                 self.observer.watch(&mut self.plane, &mut Report::default(), now);

@@ -59,21 +59,21 @@ def remarks(result: LiveResult) -> list[str]:
     groups = [flow["name"] for flow in json.loads(result.scenario)["flows"]]
     senders = ", ".join(f"{name}: {sender}" for name, sender in zip(groups, findings["senders"], strict=True))
     lines = [f"Linux {findings['kernel']}; {senders}", *(f"Note: {note}." for note in findings["notes"])]
-    if _exceeds_links(result):
+    if exceed(result.flows, result.links):
         lines.append(
-            "Throughput exceeds the link's rate, since the kernel's receiver delivers data behind a gap when "
-            "the gap is filled: those of the warm-up, too. A longer run has less of this."
+            "Throughput at the kernel's receiver counts data behind a gap when the gap is filled, so over a "
+            "short time it may exceed the link's rate."
         )
     for report in result.reports:
         lines += [f"INVALID, seed {report.seed}: {why}." for why in report.findings["invalid"]]
     return lines
 
 
-def _exceeds_links(result: LiveResult) -> bool:
-    """Whether in a run flows got more than all links with a queue carry."""
-    got = result.flows.group_by("seed").agg(pl.col("throughput_bps").sum())
-    carried = result.links.group_by("seed").agg(pl.col("rate_bps").sum())
-    both = got.join(carried, on="seed")
+def exceed(flows: pl.DataFrame, links: pl.DataFrame) -> bool:
+    """Whether in a run flows got more than the rates of all links with a queue."""
+    got = flows.group_by("seed").agg(pl.col("throughput_bps").sum())
+    rates = links.group_by("seed").agg(pl.col("rate_bps").sum())
+    both = got.join(rates, on="seed")
     return bool((both["throughput_bps"] > both["rate_bps"]).any())
 
 

@@ -88,7 +88,7 @@ READING_PARTS = (
     "First line: the difference. Other lines: its parts, with 95 % intervals, which add up to it but for "
     "invalid runs. perhop's own TCP is the simulated one behind real segments. Wire: what segments change in "
     "virtual time (handshakes, options, windows in bytes). Scheduling: what real time adds, as threads run "
-    "late and packets pass the kernel's IP; with flows that are not TCP it is not told from the wire. "
+    "late and packets pass the kernel's IP; where a flow is not TCP, both are one part. "
     "Receiver, sender: what changes where the kernel's take the place of perhop's."
 )
 NO_PARTS = (

@@ -16,7 +16,7 @@ from tests.python.output.pages import check, titles
 
 import perhop as package
 from perhop.errors import ArgumentError, PerhopError
-from perhop.real_packets import report
+from perhop.real_packets import machine, report
 from perhop.real_packets.equivalence import MARGINS, Comparison, Key, Margin, collect, directions, margins
 from perhop.real_packets.explain import exchanges, explain, otherwise, variations
 from perhop.real_packets.report import Compared
@@ -365,6 +365,16 @@ def test_without_tun_devices_no_end_is_exchanged() -> None:
     text = " ".join(Compared([found], ["small"], [changes]).text().split())
     assert "not measured: perhop's own TCP needs TUN devices" in text
     assert "Effect of each change" in text
+
+
+def test_more_throughput_than_links_have_is_noticed_in_any_run() -> None:
+    links = pl.DataFrame({"seed": [1, 2], "rate_bps": [5e6, 5e6]})
+
+    def flows(*rates: float) -> pl.DataFrame:
+        return pl.DataFrame({"seed": [1, 1, 2, 2], "throughput_bps": list(rates)})
+
+    assert not machine.exceed(flows(2e6, 3e6, 1e6, 1e6), links)
+    assert machine.exceed(flows(2e6, 3e6, 4e6, 1.1e6), links)
 
 
 # ---------------------------------------------------------------- files

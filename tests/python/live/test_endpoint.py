@@ -55,9 +55,9 @@ def test_either_end_fills_a_link(tcp: str, ends: tuple[str, str], version: int) 
     assert report.findings["senders"][0].endswith(", to perhop's own") == (receiver == "perhop")
     skip_unless_valid(done)
     # Half of the link: a transfer that works, on a machine with other work, too.
-    assert done.links["utilization"][0] > 0.5
+    assert done.links["utilization"][0] > 0.85
     # At the kernel's receiver data behind a gap count when the gap is filled.
-    assert 4e6 < sum(done.flows["throughput_bps"]) < 8.8e6
+    assert 6.5e6 < sum(done.flows["throughput_bps"]) < 8.8e6
     assert min(done.flows["mean_rtt_s"]) > 0.02
 
 

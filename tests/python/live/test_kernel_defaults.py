@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.python.live.living import needs_live, skip_unless_valid
 
+import perhop as package
+from perhop.runs import simulate
 from perhop.scenario import reading
 
 pytestmark = pytest.mark.skipif(
@@ -152,3 +155,31 @@ def test_the_window_grows_as_the_receiver_drains_and_not_otherwise() -> None:
     assert waiting <= setting("tcp_rmem")[1]
     assert grown > 4 * waiting
     assert grown <= setting("tcp_rmem")[2]
+
+
+BURSTS = """\
+duration = "4s"
+live = { max-lateness = "100ms" }
+[links.l]
+from = "server"
+to = "client"
+rate = "10Mbps"
+delay = "20ms"
+queue = { aqm = "drop-tail", limit = "5p" }
+[[flows]]
+name = "user"
+from = "server"
+to = "client"
+transport = { tcp = "linux" }
+application = { model = "request-response", think = "500ms", response = "14480B" }
+"""
+
+
+@needs_live
+def test_the_kernels_cubic_is_not_paced() -> None:
+    # Ten segments leave at once, more than the queue takes. Where the machine's default was BBR, its pacing
+    # stayed on: two segments in 5 ms, which the link carries, and half as many drops as in the simulation.
+    result = package.live(BURSTS)
+    skip_unless_valid(result)
+    simulated = simulate.run(BURSTS, runs=4).links["dropped_packets"].to_numpy().mean()
+    assert result.links["dropped_packets"][0] > 0.75 * simulated

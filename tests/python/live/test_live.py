@@ -150,10 +150,9 @@ def test_a_small_bottleneck_is_full() -> None:
     result = valid_run(
         broken(text, 'in = "10/30/0.02", total = "5/15/0.1"', 'in = "20/45/0.02", total = "15/40/0.1"')
     )
-    utilization = result.links["utilization"][0]
-    assert 0.8 <= utilization <= 1.0
+    assert 0.95 <= result.links["utilization"][0] <= 1.0
     rates = result.classes()["throughput_bps"]
-    assert 2 * sum(rates) == pytest.approx(utilization * 5e6, rel=0.1)
+    assert 2 * sum(rates) == pytest.approx(5e6, rel=0.06)
     assert rates[0] > rates[1], "who was sold more gets more"
 
 
@@ -846,31 +845,3 @@ def test_it_tries_before_it_says_that_all_is_well() -> None:
     if done.returncode:
         pytest.skip(f"no limits on namespaces here: {done.stderr.strip()}")
     assert "this system's limit of network namespaces is reached" in done.stdout
-
-
-BURSTS = """\
-duration = "4s"
-live = { max-lateness = "100ms" }
-[links.l]
-from = "server"
-to = "client"
-rate = "10Mbps"
-delay = "20ms"
-queue = { aqm = "drop-tail", limit = "5p" }
-[[flows]]
-name = "user"
-from = "server"
-to = "client"
-transport = { tcp = "linux" }
-application = { model = "request-response", think = "500ms", response = "14480B" }
-"""
-
-
-@needs_live
-def test_the_kernels_cubic_is_not_paced() -> None:
-    # Ten segments leave at once, more than the queue takes. Where the machine's default was BBR, its pacing
-    # stayed on: two segments in 5 ms, which the link carries, and half as many drops as in the simulation.
-    result = package.live(BURSTS)
-    skip_unless_valid(result)
-    simulated = simulate.run(BURSTS, runs=4).links["dropped_packets"].to_numpy().mean()
-    assert result.links["dropped_packets"][0] > 0.75 * simulated

@@ -14,7 +14,7 @@ from perhop.real_packets import explain, laboratory
 from perhop.runs import simulate
 from perhop.scenario import reading
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="perhop's data plane is for Linux")
 
 ENDS = 'live = { sender = "perhop", receiver = "perhop" }'
 ONE = f"""\

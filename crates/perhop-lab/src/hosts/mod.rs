@@ -55,8 +55,6 @@ const OWN_IPV6: [[Ipv6Addr; 2]; 2] = [
     [Ipv6Addr::new(0xfd55, 1, 0, 0, 0, 0, 0, 254), Ipv6Addr::new(0xfd55, 1, 0, 0, 0, 0, 0, 1)],
     [Ipv6Addr::new(0xfd55, 2, 0, 0, 0, 0, 0, 254), Ipv6Addr::new(0xfd55, 2, 0, 0, 0, 0, 0, 1)],
 ];
-/// The congestion control of a namespace's new sockets.
-const DEFAULT_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 /// The router's address, from which markers report.
 const ROUTER: (Ipv4Addr, Ipv6Addr) =
     (Ipv4Addr::new(10, 55, 0, 9), Ipv6Addr::new(0xfd55, 0, 0, 0, 0, 0, 0, 9));
@@ -263,7 +261,7 @@ fn move_in(setting: &Setting, side: Side, joint: Joint, begin: &Begin) -> Result
     sandbox::set("net.ipv4.tcp_no_metrics_save", "1")?;
     // A connection that is accepted begins with the default, before its own congestion control is set. BBR
     // turns the kernel's pacing on, which then stays on. Every kernel has Reno.
-    sandbox::set(DEFAULT_CONTROL, "reno")?;
+    sandbox::set("net.ipv4.tcp_congestion_control", "reno")?;
     if setting.ip == IpVersion::V6 {
         sandbox::set("net.ipv6.conf.default.accept_dad", "0")?;
         sandbox::set("net.ipv6.conf.default.router_solicitations", "0")?;
