@@ -25,12 +25,12 @@ from perhop.measures.run import COLORS
 from perhop.plurals import counted
 from perhop.runs import extent
 from perhop.runs.parallel import parallel_map
-from perhop.runs.written import Shown
 from perhop.scenario import reading
 from perhop.scenario.base import Table, plain
 from perhop.scenario.reading import ScenarioSource
 from perhop.show.numbers import MISSING, exact, measured, short
 from perhop.show.report import Records, Report, Text
+from perhop.show.written import Shown
 
 STDIN = Path("-")
 """The name of a capture that means standard input."""

@@ -63,7 +63,7 @@ class Results:
         if out is not None:
             swap.claim_report(out)
         if csv is not None:
-            from perhop.runs import csv_tables
+            from perhop.show import csv_tables
 
             csv_tables.prepare(csv)
         self.out = out
@@ -100,7 +100,7 @@ class Results:
             frames: Further tables, by name.
         """
         if self._csv is not None:
-            from perhop.runs import csv_tables
+            from perhop.show import csv_tables
 
             csv_tables.write(self._csv, self._json, self.say, frames)
 

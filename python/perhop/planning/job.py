@@ -17,8 +17,8 @@ from perhop.planning.growth import Bracket, Demand, State
 from perhop.planning.verdicts import STATES, ObjectiveVerdict, judge, smallest_margins
 from perhop.plurals import counted
 from perhop.processes import interrupts
-from perhop.runs.written import Written
 from perhop.scenario.ranges import Value
+from perhop.show.written import Written
 from perhop.statistics.intervals import Estimate, estimate
 from perhop.statistics.multiplicity import difference
 from perhop.statistics.observations import Observations

@@ -18,9 +18,9 @@ from perhop.real_packets.laboratory import Device, LiveResult
 from perhop.real_packets.report import Compared
 from perhop.runs import extent, simulate
 from perhop.runs.result import Result
-from perhop.runs.written import command_line
 from perhop.scenario import reading
 from perhop.scenario.reading import ScenarioSource
+from perhop.show.written import command_line
 from perhop.sweeps.interface import quietly
 from perhop.sweeps.run import Progress
 

@@ -16,9 +16,9 @@ from perhop.real_packets.equivalence import VERDICTS, corrected, directions
 from perhop.real_packets.explain import exchanges, otherwise
 from perhop.real_packets.pictures import plots
 from perhop.real_packets.report_json import to_json
-from perhop.runs.written import Written
 from perhop.show.numbers import MISSING, PAGE, TERMINAL, exact, figure, short
 from perhop.show.report import Origin, Records, Report, Text
+from perhop.show.written import Written
 from perhop.statistics.multiplicity import family, p_text
 
 if TYPE_CHECKING:

@@ -28,12 +28,12 @@ from perhop.routers import exporting, outgoing, writing
 from perhop.routers.curves import drop_precedence
 from perhop.runs import extent, recording
 from perhop.runs.parallel import parallel_map
-from perhop.runs.written import Written
 from perhop.scenario import reading
 from perhop.scenario.reading import ScenarioSource
 from perhop.show.numbers import measured, short
 from perhop.show.report import Code, Origin, Part, Records, Report, Text
 from perhop.show.report_files import write_report
+from perhop.show.written import Written
 
 OWN_RATES = ("shaper", "htb")
 """The schedulers that limit the rate themselves; others get a shaper of the link's rate around them."""

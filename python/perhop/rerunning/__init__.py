@@ -22,9 +22,9 @@ from perhop.runs import extent, simulate
 from perhop.runs.extent import Engine
 from perhop.runs.result import Result, describe_runs
 from perhop.runs.summary import numbers
-from perhop.runs.written import Shown
 from perhop.show import table
 from perhop.show.report import Records, Report
+from perhop.show.written import Shown
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished runs and of all."""

@@ -11,8 +11,8 @@ from perhop.files import arguments
 from perhop.measures import catalog, finite_flows, flow_table
 from perhop.runs import frames, observing, populations
 from perhop.runs.result import Result
-from perhop.runs.written import named
 from perhop.show.readable import Estimates
+from perhop.show.written import named
 from perhop.statistics.observations import Observations, paired
 
 Named = tuple[dict[str, Any], Observations]

@@ -16,9 +16,9 @@ from perhop.measures import catalog, flow_table
 from perhop.measures.run import COLORS, REVERSE, Run
 from perhop.plurals import counted
 from perhop.runs import frames, observing, populations, quality
-from perhop.runs.written import Written
 from perhop.show.numbers import exact
 from perhop.show.readable import Estimates, readable
+from perhop.show.written import Written
 
 if TYPE_CHECKING:
     from perhop.runs.accessor import Plots

@@ -13,8 +13,8 @@ import polars as pl
 from perhop.files import arguments, outputs
 from perhop.plurals import counted
 from perhop.runs import extent
-from perhop.runs.written import Written, command_line
 from perhop.show.report import Report
+from perhop.show.written import Written, command_line
 from perhop.statistics.judging import STATES
 from perhop.stores.outcomes import DirectoryStore
 from perhop.studies import STUDIES, reproduction

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perhop import extras
 from perhop.errors import PerhopError
 from perhop.files import arguments
-from perhop.runs.written import command_line
+from perhop.show.written import command_line
 from perhop.sweeps import job, plan, tuning
 from perhop.sweeps.job import Swept
 

@@ -14,9 +14,9 @@ from perhop.files import arguments
 from perhop.plurals import counted, counted_are
 from perhop.processes import interrupts
 from perhop.runs import extent
-from perhop.runs.written import Written
 from perhop.show.numbers import exact
 from perhop.show.report import Report
+from perhop.show.written import Written
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps import failing
 from perhop.sweeps.backend import Backend, LocalBackend

@@ -21,10 +21,10 @@ from typing import Any, ClassVar
 from perhop.errors import ScenarioError
 from perhop.plurals import counted
 from perhop.processes import interrupts
-from perhop.runs.written import Written
 from perhop.scenario.ranges import Value, text_of
 from perhop.show.report import Records, Report, Text, plain
 from perhop.show.table import continued
+from perhop.show.written import Written
 from perhop.statistics.intervals import Estimate
 from perhop.statistics.judging import all_of
 from perhop.statistics.observations import Observations

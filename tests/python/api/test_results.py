@@ -15,9 +15,9 @@ from tests.python.conftest import SMALL
 
 import perhop as package
 from perhop.commands import cli
-from perhop.runs.written import Shown, Written
 from perhop.scenario import Codel, Scenario
 from perhop.scenario import builder as builders
+from perhop.show.written import Shown, Written
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from perhop.commands import terminal
 from perhop.commands.cli import app
 from perhop.measures import listing
-from perhop.runs import csv_columns, csv_tables
+from perhop.show import csv_columns, csv_tables
 
 if TYPE_CHECKING:
     from typer.testing import Result as Ended

@@ -17,7 +17,7 @@ import polars as pl
 from perhop.errors import PerhopError
 from perhop.files import outputs
 from perhop.files.swap import replace_report
-from perhop.runs import csv_columns
+from perhop.show import csv_columns
 from perhop.show.readable import end_names
 
 COLUMNS = "columns.csv"

@@ -92,7 +92,7 @@ class Shown:
         Raises:
             PerhopError: There is no such table; the message lists those that there are.
         """
-        from perhop.runs import csv_tables  # noqa: PLC0415 - of all results, only few are asked for tables
+        from perhop.show import csv_tables  # noqa: PLC0415 - of all results, only few are asked for tables
 
         found = csv_tables.tables(json.loads(self.json()))
         name = self.TABLE if table is None else named(table, found)
