@@ -58,6 +58,12 @@ def scenario_from_toml(text: str, origin: str) -> str:
 def scenario_from_json(text: str, origin: str) -> str:
     """As `scenario_from_toml`, for JSON."""
 
+def bounds(text: str) -> str:
+    """Return the guaranteed bounds of a scenario's links, classes and flows as JSON.
+
+    The scenario is canonical JSON.
+    """
+
 def tcp_ends(text: str) -> list[tuple[str, str] | None]:
     """Return the sender and the receiver of each group's TCP on real packets, `kernel` or `perhop`.
 

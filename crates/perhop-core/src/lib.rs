@@ -39,6 +39,7 @@ pub mod aqm;
 mod block;
 pub mod control;
 mod counters;
+pub mod curves;
 pub mod marker;
 mod matching;
 pub mod measure;

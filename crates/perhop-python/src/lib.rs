@@ -102,6 +102,14 @@ fn scenario_from_json(text: &str, origin: &str) -> PyResult<String> {
     canonical(Scenario::from_json(text, origin))
 }
 
+/// The guaranteed bounds of a scenario's links, classes and flows as JSON. The scenario is canonical JSON.
+#[pyfunction]
+fn bounds(py: Python<'_>, text: &str) -> PyResult<String> {
+    let network = scenario(text)?.network();
+    let bounds = py.detach(|| perhop_bounds::bounds(&network));
+    in_json(&bounds)
+}
+
 /// The sender and the receiver of each group's TCP on real packets, `kernel` or `perhop`; `None` for other
 /// transports and for users. The scenario is canonical JSON.
 #[pyfunction]
@@ -369,7 +377,7 @@ fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> 
 mod _engine {
     #[pymodule_export]
     use super::{
-        Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, engine_for, excess,
+        Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, bounds, engine_for, excess,
         measures, memory, read_json, read_toml, scenario_from_json, scenario_from_toml, scenario_schema,
         scenario_to_toml, shape, simulate, tcp_ends, tcp_presets, threads_for, with_limits, written_out,
     };

@@ -41,8 +41,8 @@ pub use choice::{Engine, EngineUsed, Refusal};
 pub use engine::{Failure, LINKS_PER_THREAD, OneThread, Refused, Simulation, Stepping, Unseen};
 pub use flow::FlowState;
 pub use network::{
-    AccessSpec, ApplicationSpec, Connection, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec,
-    SharedMeter, TransportSpec,
+    AccessSpec, ApplicationSpec, Connection, FlowSpec, InFlight, LinkSpec, Marking, Network, NoRoute, NodeId,
+    PathSpec, SharedMeter, TransportSpec,
 };
 pub use outcome::{
     ApplicationOutcome, Completion, FlowOutcome, FlowRecord, Outcome, PopulationOutcome, rate,

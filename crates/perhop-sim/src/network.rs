@@ -18,7 +18,7 @@ use crate::transport::tcp::congestion::ForeignCongestionParams;
 pub use crate::wire::AccessSpec;
 use crate::workload::{Draws, Packets, Workload};
 use perhop_core::medium::Medium;
-pub use transport_spec::TransportSpec;
+pub use transport_spec::{InFlight, TransportSpec};
 
 /// A router's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -46,6 +46,10 @@ impl AqmBlock for DropTail {
         Some(params.limit)
     }
 
+    fn spared(params: &DropTailParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
+    }
+
     fn new(params: DropTailParams, _: Environment) -> Self {
         Self { params }
     }

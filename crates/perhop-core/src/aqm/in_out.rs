@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, Ewma, IdleClock, check_red, keep_unit};
-use super::red::RedFamily;
+use super::red::{RedFamily, below_thresholds};
 use super::{Aqm, AqmBlock, Verdict};
 use crate::units::{UnitError, require};
 use crate::{
@@ -230,6 +230,10 @@ impl<T: InOutRule<SETS>, const SETS: usize> AqmBlock for InOutQueue<T, SETS> {
 
     fn limit(params: &T::Params, _: Bitrate) -> Option<Depth> {
         Some(params.limit())
+    }
+
+    fn spared(params: &T::Params, _: Bitrate) -> Option<Depth> {
+        below_thresholds(params.limit(), &params.sets().map(|(_, set)| set))
     }
 
     fn new(params: T::Params, environment: Environment) -> Self {

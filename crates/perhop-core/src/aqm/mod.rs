@@ -179,6 +179,12 @@ pub trait AqmBlock: Block {
         None
     }
 
+    /// The most that may wait, a packet that arrives included, without a drop or a mark; `None` if a packet may
+    /// be dropped whatever waits, or only for the time for which it waits ([`delay_targets`](Self::delay_targets)).
+    fn spared(_params: &Self::Params, _rate: Bitrate) -> Option<Depth> {
+        None
+    }
+
     /// The queueing delays at which the AQM aims.
     fn delay_targets(_params: &Self::Params) -> Vec<DelayTarget> {
         Vec::new()
@@ -236,6 +242,11 @@ macro_rules! register_aqms {
             /// The most that waits in its queue where this is served at such a rate: [`AqmBlock::limit`].
             pub fn limit(&self, rate: Bitrate) -> Option<Depth> {
                 match self { $(Self::$variant(params) => <$block as AqmBlock>::limit(params, rate),)+ }
+            }
+
+            /// The most that may wait without a drop: [`AqmBlock::spared`].
+            pub fn spared(&self, rate: Bitrate) -> Option<Depth> {
+                match self { $(Self::$variant(params) => <$block as AqmBlock>::spared(params, rate),)+ }
             }
 
             /// The queueing delays at which it aims: [`AqmBlock::delay_targets`].

@@ -57,6 +57,17 @@ pub trait RedFamily {
     }
 }
 
+/// Returns what may wait without a drop: no average exceeds the longest queue, so none reaches a threshold
+/// before it does. `None` where the limit counts something else than the thresholds.
+pub(super) fn below_thresholds(limit: Depth, sets: &[Thresholds]) -> Option<Depth> {
+    let least = sets.iter().map(|set| set.min() as u64).min()?;
+    match (limit, sets.first()?.unit()) {
+        (Depth::Packets(limit), Unit::Packets) => Some(Depth::Packets(limit.min(least))),
+        (Depth::Bytes(limit), Unit::Bytes) => Some(Depth::Bytes(limit.min(least))),
+        _ => None,
+    }
+}
+
 /// Adds to a block of the RED family the parameters that all of them have.
 macro_rules! red_params {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)+ }) => {
@@ -322,6 +333,10 @@ impl AqmBlock for Red {
 
     fn limit(params: &RedParams, _: Bitrate) -> Option<Depth> {
         Some(params.limit)
+    }
+
+    fn spared(params: &RedParams, _: Bitrate) -> Option<Depth> {
+        below_thresholds(params.limit, &[params.thresholds?])
     }
 
     fn new(mut params: RedParams, environment: Environment) -> Self {

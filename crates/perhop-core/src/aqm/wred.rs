@@ -287,6 +287,23 @@ impl AqmBlock for Wred {
         Some(params.limit)
     }
 
+    /// No curve rises from zero before the average exceeds its start, and no average exceeds the queue.
+    fn spared(params: &WredParams, _: Bitrate) -> Option<Depth> {
+        let limits = params.profiles.iter().filter_map(|profile| profile.limit).chain([params.limit]);
+        let starts = params.curves().into_iter().filter_map(|(.., curve)| {
+            let start = curve.start()? as u64;
+            Some(match curve.unit() {
+                Unit::Packets => Depth::Packets(start),
+                Unit::Bytes => Depth::Bytes(start),
+            })
+        });
+        let all: Vec<Depth> = limits.chain(starts).collect();
+        let packets = all.iter().map(|depth| if let Depth::Packets(n) = depth { Some(*n) } else { None });
+        let bytes = all.iter().map(|depth| if let Depth::Bytes(n) = depth { Some(*n) } else { None });
+        let least = |depths: Option<Vec<u64>>| depths?.into_iter().min();
+        least(packets.collect()).map(Depth::Packets).or_else(|| least(bytes.collect()).map(Depth::Bytes))
+    }
+
     fn new(params: WredParams, environment: Environment) -> Self {
         let profiles = Profiles::new(&params);
         let (knobs, unit) = (params.knobs(), params.unit());

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::curves::Convex;
 use crate::measure::{RateChange, RateHistory};
 use crate::units::{UnitError, defaults, require};
 use crate::{Bitrate, Bytes, Duration, Instant, Probability};
@@ -61,6 +62,32 @@ impl Medium {
         };
         rates.sort_unstable();
         (rates.first().copied().unwrap_or(rate), rates.last().copied().unwrap_or(rate))
+    }
+
+    /// Returns the least that a link of this rate sends in any time during which packets wait, whatever it
+    /// changes to: all outages may lie within that time.
+    pub fn least_service(&self, rate: Bitrate) -> Convex {
+        let rounded = Duration::from_nanos(2);
+        let (least, _) = self.rates_within(rate, Duration::AGES);
+        let steady = match &self.trace {
+            Some(trace) => trace.least_service(),
+            None => Convex::rate_latency(least, rounded),
+        };
+        let down = self.outages.iter().fold(Duration::ZERO, |sum, outage| sum + (outage.to - outage.from));
+        steady.later(down)
+    }
+
+    /// Returns by how much longer a packet may take on the way than another one, besides its transmission, on a
+    /// link of this delay; `None` without a bound.
+    pub fn most_jitter(&self, delay: Duration) -> Option<Duration> {
+        let delays = self.changes.iter().filter_map(|change| change.delay).chain([delay]);
+        let (least, most) = delays.fold((delay, delay), |(least, most), one| (least.min(one), most.max(one)));
+        let drawn = match self.jitter {
+            None => Duration::ZERO,
+            // A packet that would overtake waits for the next nanosecond.
+            Some(jitter) => jitter.max? + Duration::from_nanos(u64::from(!jitter.reorder)),
+        };
+        Some(drawn + (most - least))
     }
 
     /// Returns whether the link never changes, loses nothing and delays all packets alike.

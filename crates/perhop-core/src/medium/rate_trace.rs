@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::curves::{Convex, Line};
 use crate::measure::{PortStatistics, Usage};
 use crate::scheduler::Discipline;
 use crate::{Duration, Instant, Packet, Served, TypedPort};
@@ -111,7 +112,60 @@ fn divide(time: Duration, period: Duration) -> (u64, Duration) {
     (time / period, Duration::from_nanos(time % period))
 }
 
+/// The parts of the mean rate for which a trace's least service is found.
+const PARTS: i128 = 16;
+
+/// Returns the most by which a steady rate runs ahead of these spans, each with its length in nanoseconds, its
+/// rate in bit/s, and what is sent at its end in 10⁻⁹ bit.
+fn most_ahead(rate: i128, spans: impl Iterator<Item = (i128, i128, i128)>) -> i128 {
+    let (mut ahead, mut least, mut most) = (0_i128, 0, 0);
+    for (nanos, sent, at_end) in spans {
+        ahead += (rate - sent) * nanos;
+        most = most.max(ahead - least);
+        ahead -= at_end;
+        least = least.min(ahead);
+    }
+    most
+}
+
 impl RateTrace {
+    /// Returns the least that a link which follows the trace sends in any time during which packets wait: lines
+    /// for several rates, each behind it by the most that it ever runs ahead. A trace that repeats is seen
+    /// twice, since a rate up to its mean runs no further ahead in more repetitions.
+    pub fn least_service(&self) -> Convex {
+        let spans: Vec<(i128, i128, i128)> = match self {
+            Self::Rates(rates) => {
+                let ends = rates.rows[1..].iter().map(|&(time, _)| time).chain(rates.period);
+                let spans = rates.rows.iter().zip(ends);
+                spans
+                    .map(|(&(begin, rate), end)| (i128::from((end - begin).as_nanos()), rate.into(), 0))
+                    .collect()
+            }
+            Self::Opportunities(opportunities) => {
+                let times = std::iter::once(&0).chain(&opportunities.millis).zip(&opportunities.millis);
+                let sent = i128::from(OPPORTUNITY) * 8_000_000_000;
+                times.map(|(before, at)| (i128::from(at - before) * 1_000_000, 0, sent)).collect()
+            }
+        };
+        let (repeats, last) = match self {
+            Self::Rates(rates) => (rates.period.is_some(), rates.rows.last().map_or(0, |&(_, rate)| rate)),
+            Self::Opportunities(opportunities) => (opportunities.repeats, 0),
+        };
+        let nanos: i128 = spans.iter().map(|span| span.0).sum();
+        let sent: i128 = spans.iter().map(|&(nanos, rate, at_end)| nanos * rate + at_end).sum();
+        // Behind the last row its rate stays, if nothing repeats.
+        let most = if repeats { sent / nanos.max(1) } else { last.into() };
+        // What an opportunity cannot send of a packet, and what is rounded.
+        let rest =
+            if matches!(self, Self::Opportunities(_)) { i128::from(OPPORTUNITY) * 8_000_000_000 } else { 0 };
+        let lines = (1..=PARTS).map(|part| most * part / PARTS).filter(|&rate| rate > 0).map(|rate| {
+            let twice = spans.iter().chain(&spans).copied();
+            let shown = if repeats { 2 * spans.len() } else { spans.len() };
+            Line { rate, amount: most_ahead(rate, twice.take(shown)) + rest + 2 * rate }
+        });
+        Convex::of(lines.collect())
+    }
+
     /// When nothing more is sent; `None` for never.
     pub fn end(&self) -> Option<Duration> {
         match self {

@@ -147,6 +147,12 @@ pub trait MeterBlock: Block {
     fn reads_color(_params: &Self::Params) -> bool {
         false
     }
+
+    /// Returns what no packets of these colors together exceed behind the meter: token buckets, each with its
+    /// colors. None for a meter that bounds nothing, such as one of averages.
+    fn buckets(_params: &Self::Params) -> Vec<(&'static [Color], Bitrate, Bytes)> {
+        Vec::new()
+    }
 }
 
 macro_rules! register_meters {
@@ -178,6 +184,11 @@ macro_rules! register_meters {
             /// Returns whether the meter looks at the colors that packets come with.
             pub fn reads_color(&self) -> bool {
                 match self { $(Self::$variant(params) => <$block as MeterBlock>::reads_color(params),)+ }
+            }
+
+            /// Returns what no packets of these colors together exceed behind the meter: [`MeterBlock::buckets`].
+            pub fn buckets(&self) -> Vec<(&'static [Color], Bitrate, Bytes)> {
+                match self { $(Self::$variant(params) => <$block as MeterBlock>::buckets(params),)+ }
             }
 
             /// Returns what happens to a packet of each color.

@@ -68,6 +68,11 @@ impl MeterBlock for Rfc4115 {
         params.mode == ColorMode::ColorAware
     }
 
+    fn buckets(params: &Rfc4115Params) -> Vec<(&'static [Color], Bitrate, Bytes)> {
+        let Rfc4115Params { rate, burst, excess_rate, excess_burst, .. } = *params;
+        vec![(&[Color::Green], rate, burst), (&[Color::Yellow], excess_rate, excess_burst)]
+    }
+
     fn new(params: Rfc4115Params, _: Environment) -> Self {
         Self {
             committed: (Source::new(params.rate), Bucket::new(params.burst)),

@@ -66,6 +66,13 @@ impl MeterBlock for SrTcm {
         params.mode == ColorMode::ColorAware
     }
 
+    fn buckets(params: &SrTcmParams) -> Vec<(&'static [Color], Bitrate, Bytes)> {
+        let SrTcmParams { rate, burst, excess_burst, .. } = *params;
+        let both = Bytes::new(burst.get().saturating_add(excess_burst.get()));
+        let yellow = (&[Color::Yellow][..], rate, excess_burst);
+        vec![(&[Color::Green], rate, burst), yellow, (&[Color::Green, Color::Yellow], rate, both)]
+    }
+
     fn new(params: SrTcmParams, _: Environment) -> Self {
         Self {
             source: Source::new(params.rate),

@@ -46,6 +46,10 @@ impl MeterBlock for TokenBucket {
         Self { source: Source::new(params.rate), bucket: Bucket::new(params.burst) }
     }
 
+    fn buckets(params: &TokenBucketParams) -> Vec<(&'static [Color], Bitrate, Bytes)> {
+        vec![(&[Color::Green], params.rate, params.burst)]
+    }
+
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         self.source.take_over(&before.source);
         self.bucket.take_over(&before.bucket);

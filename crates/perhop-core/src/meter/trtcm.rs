@@ -69,6 +69,11 @@ impl MeterBlock for TrTcm {
         params.mode == ColorMode::ColorAware
     }
 
+    fn buckets(params: &TrTcmParams) -> Vec<(&'static [Color], Bitrate, Bytes)> {
+        let TrTcmParams { rate, burst, peak_rate, peak_burst, .. } = *params;
+        vec![(&[Color::Green], rate, burst), (&[Color::Green, Color::Yellow], peak_rate, peak_burst)]
+    }
+
     fn new(params: TrTcmParams, _: Environment) -> Self {
         Self {
             committed: (Source::new(params.rate), Bucket::new(params.burst)),

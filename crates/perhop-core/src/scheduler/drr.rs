@@ -16,18 +16,23 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::guarantees::shared;
 use super::queues::{
     Queues, SharingQueue, check_claims, check_guarantees, check_protection, check_queues, classes_are_queues,
-    queues_are_listed, shares,
+    protected_loads, queues_are_listed, shares,
 };
-use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler};
+use super::{
+    ClassKey, Dequeued, Discipline, Guarantee, Load, PathName, Retuning, Room, Scheduler, Server, Serving,
+    Step, Unbounded, size,
+};
 use crate::aqm::AqmParams;
 use crate::control::Message;
+use crate::curves::{Concave, Convex, nanobits, scaled_up};
 use crate::units::defaults::bytes;
 use crate::units::{UnitError, require};
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
-    Streams,
+    Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Occupancy, Origin, Packet,
+    Reason, Streams,
 };
 
 /// Parameters of [`Drr`].
@@ -40,6 +45,46 @@ pub struct DrrParams {
     #[serde(default = "bytes::<1500>")]
     pub quantum: Bytes,
 }
+
+/// What queues that take turns guarantee each other.
+struct Turns<'a> {
+    quanta: Vec<i128>,
+    loads: &'a [Load],
+}
+
+impl Turns<'_> {
+    /// Returns what a queue gets of a server with this curve, where the others send no more than this in any
+    /// time, if that is known.
+    fn curve(&self, class: usize, server: &Convex, sent: &[Option<Concave>]) -> Convex {
+        let loaded = |&other: &usize| other != class && self.loads[other].flows > 0;
+        let mut others: Vec<usize> = (0..self.loads.len()).filter(loaded).collect();
+        // Those that use the least part of their turns are the first to count by what they send.
+        others.sort_by_key(|&other| {
+            sent[other].as_ref().map_or(i128::MAX, |curve| curve.rate() * SCALE / self.quanta[other].max(1))
+        });
+        let mut best = self.by_turns(class, server, &others);
+        let mut counted = Concave::zero();
+        for (place, &other) in others.iter().enumerate() {
+            let Some(curve) = &sent[other] else { break };
+            counted = counted.plus(curve);
+            best = best.max(&self.by_turns(class, &server.beside(&counted), &others[place + 1..]));
+        }
+        best
+    }
+
+    /// Returns what a queue gets beside these, each with its turns.
+    fn by_turns(&self, class: usize, server: &Convex, others: &[usize]) -> Convex {
+        // A deficit is less than the packet that it does not suffice for, by a byte at least.
+        let deficit = |class: usize| nanobits(Bytes::new(self.loads[class].largest.get().saturating_sub(1)));
+        let own = self.quanta[class];
+        let all = own + others.iter().map(|&other| self.quanta[other]).sum::<i128>();
+        let first: i128 = others.iter().map(|&other| self.quanta[other] + deficit(other)).sum();
+        server.less(first).part(own, all).less(scaled_up(deficit(class), all - own, all))
+    }
+}
+
+/// Rates over quanta are compared as whole numbers.
+const SCALE: i128 = 1_000_000_000;
 
 /// Queues that take turns.
 #[derive(Clone, Debug)]
@@ -92,6 +137,48 @@ impl<P: Packet> Scheduler for Drr<P> {
 
     fn least_rates(params: &DrrParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
         shares(&params.queues, rate).into_iter().map(Some).collect()
+    }
+
+    /// Deficit round robin: with p turns, a queue sends at least p quanta less its deficit, and each other
+    /// queue at most p + 1 quanta and its deficit (Boyer, Stea & Sofack 2012; the line under the curve of
+    /// Tabatabaee & Le Boudec 2021, theorem 1). Where that bounds the wait of other queues, what they send in
+    /// any time is bounded by their arrivals, too, and those that do not use their turns count by these.
+    fn guarantees(params: &DrrParams, server: &Server, loads: &[Load]) -> Vec<Result<Guarantee, Unbounded>> {
+        let loads = &protected_loads(&params.queues, loads);
+        let quanta = params.quanta(&shares(&params.queues, server.rate));
+        let turns = Turns {
+            quanta: quanta.into_iter().map(|quantum| nanobits(Bytes::new(quantum))).collect(),
+            loads,
+        };
+        let alone = |class: usize, sent: &[Option<Concave>]| {
+            let curves = [&server.strict, &server.waits].map(|curve| turns.curve(class, curve, sent));
+            let [strict, waits] = curves;
+            let step = Step::new(
+                format!(
+                    "deficit round robin: a quantum of {} in each turn, others have theirs",
+                    size(turns.quanta[class])
+                ),
+                format!("β(t) = {}", Serving(&waits)),
+                "Tabatabaee & Le Boudec 2021, theorem 1; Boyer, Stea & Sofack 2012",
+            );
+            shared(
+                server,
+                loads,
+                class,
+                (strict, waits),
+                Room::of(&params.queues[class].rule, server.rate),
+                step,
+            )
+        };
+        let classes = 0..loads.len();
+        let nothing = vec![None; loads.len()];
+        let sent = classes.clone().map(|class| {
+            let longest = alone(class, &nothing).wait(&loads[class])?;
+            let on_wire = server.rate.time_of(loads[class].largest) + Duration::from_nanos(1);
+            Some(loads[class].arrivals.as_ref()?.delayed(longest + on_wire))
+        });
+        let sent: Vec<Option<Concave>> = sent.collect();
+        classes.map(|class| Ok(alone(class, &sent))).collect()
     }
 
     fn new(params: DrrParams, environment: Environment, streams: Streams<'_>) -> Self {

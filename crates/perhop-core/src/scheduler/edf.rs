@@ -12,9 +12,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::guarantees::by_deadlines;
 use super::queues::all_wait_in_one_queue;
 use super::services::{classes_are_services, services_share_a_rule};
-use super::{ClassKey, Dequeued, Discipline, Retuning, Scheduler, in_rule, retune_aqm};
+use super::{
+    ClassKey, Dequeued, Discipline, Guarantee, Load, Retuning, Room, Scheduler, Server, Unbounded, in_rule,
+    retune_aqm,
+};
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -119,6 +123,14 @@ impl<P: Packet> Scheduler for Edf<P> {
     }
 
     services_share_a_rule!(EdfParams);
+
+    /// A packet of a class with deadline d that comes at a begins to be sent by a + d + Λ. Λ is how late any
+    /// packet can be: all that is due with it or before, and one packet that is due later, need so much more
+    /// time than there is (Liebeherr, Wrege & Ferrari 1996, theorem 1, with Λ in place of a test).
+    fn guarantees(params: &EdfParams, server: &Server, loads: &[Load]) -> Vec<Result<Guarantee, Unbounded>> {
+        let room = Room::of(&params.rule, server.rate);
+        by_deadlines(&[params.blue, params.green], server, loads, &room)
+    }
 
     fn least_rates(_: &EdfParams, _: Bitrate) -> Vec<Option<Bitrate>> {
         vec![None]

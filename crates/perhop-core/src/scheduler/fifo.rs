@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::queues::all_wait_in_one_queue;
-use super::{Dequeued, Discipline, Retuning, Scheduler, retune_aqm};
+use super::{
+    Dequeued, Discipline, Guarantee, Load, Retuning, Room, Scheduler, Server, Unbounded, retune_aqm,
+};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
@@ -54,6 +56,11 @@ impl<P: Packet> Scheduler for Fifo<P> {
 
     fn least_rates(_: &FifoParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
         vec![Some(rate)]
+    }
+
+    fn guarantees(params: &FifoParams, server: &Server, loads: &[Load]) -> Vec<Result<Guarantee, Unbounded>> {
+        let room = Room::of(&params.rule, server.rate);
+        vec![Ok(Guarantee { room, ..server.guarantee(&loads[0]) })]
     }
 
     fn aqms_mut(params: &mut FifoParams) -> Vec<&mut AqmParams> {

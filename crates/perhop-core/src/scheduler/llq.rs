@@ -16,12 +16,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::Bucket;
+use super::guarantees::largest;
 use super::queues::{QueueKey, Queues, aqms_at, check_places, classes_at, paths_at, queue_params};
 use super::{
-    AnyScheduler, ClassKey, Dequeued, Discipline, Match, PathName, Retuning, Scheduler, ShapedQueue, Within,
+    AnyScheduler, Arriving, ClassKey, Dequeued, Discipline, Guarantee, Load, Match, PathName, Retuning, Room,
+    Scheduler, Server, Serving, ShapedQueue, Step, Unbounded, Within,
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
+use crate::curves::{Concave, nanobits};
 use crate::units::{UnitError, fixed, require};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Origin,
@@ -191,6 +194,68 @@ impl<P: Packet> Scheduler for Llq<P> {
         found
     }
 
+    /// Strict priority whose queues are policed. What a policer lets in that acts in congestion only has a bound
+    /// only while packets wait, and one packet more may have come before: from that nothing follows for times in
+    /// which a packet is sent and none waits.
+    fn guarantees(params: &LlqParams, server: &Server, loads: &[Load]) -> Vec<Result<Guarantee, Unbounded>> {
+        let (policed, others) = loads.split_at(params.priority.len());
+        let mut first = Ok(First { sends: Concave::zero(), always: true });
+        let mut guarantees = Vec::with_capacity(loads.len());
+        for (class, (queue, load)) in params.priority.iter().zip(policed).enumerate() {
+            let comes = queue.comes(load);
+            let guarantee = first.clone().and_then(|first: First| {
+                let always = first.always && comes.as_ref().is_none_or(|comes| comes.always);
+                let under_way = largest(if always { &loads[class + 1..] } else { loads });
+                let left = first.leaves(server, &loads[class..], under_way).ok_or(ALL_TAKEN)?;
+                let mut guarantee = left.guarantee(load);
+                guarantee.strict = guarantee.strict.filter(|_| always);
+                guarantee.queue = class;
+                guarantee.room = queue.room(load, server.rate);
+                guarantee.admitted = comes.as_ref().map(|comes| comes.sends.clone());
+                guarantee.steps.push(Step::new(
+                    format!("low-latency queueing: goes first, and one packet of up to {under_way} may be under way"),
+                    format!("β(t) = {} − ({}) − {under_way}", Serving(&server.waits), Arriving(&first.sends)),
+                    "Le Boudec & Thiran 2001, section 6.2.1",
+                ));
+                Ok(guarantee)
+            });
+            guarantees.push(guarantee);
+            let reason =
+                || format!("`{}` goes first, and nothing polices it or bounds what comes to it", queue.name);
+            first = first.and_then(|first| {
+                let comes = comes.ok_or_else(reason)?;
+                Ok(First { sends: first.sends.plus(&comes.sends), always: first.always && comes.always })
+            });
+        }
+        let queues = params.priority.len();
+        let under_way =
+            if first.as_ref().is_ok_and(|first| first.always) { Bytes::new(0) } else { largest(loads) };
+        let left = first.and_then(|first| {
+            let left = first.leaves(server, others, under_way).ok_or(ALL_TAKEN)?;
+            // Within, each queue has its own time during which its packets wait.
+            Ok((Server { waits: left.strict.clone(), ..left }, first))
+        });
+        guarantees.extend(match left {
+            Err(reason) => vec![Err(reason); others.len()],
+            Ok((left, first)) => {
+                let step = Step::new(
+                    "low-latency queueing: what priority queues leave",
+                    format!("β(t) = {}", Serving(&left.strict)),
+                    "Le Boudec & Thiran 2001, section 6.2.1",
+                );
+                let behind = |guarantee: Guarantee| Guarantee {
+                    strict: guarantee.strict.filter(|_| first.always),
+                    queue: queues + guarantee.queue,
+                    steps: std::iter::once(step.clone()).chain(guarantee.steps).collect(),
+                    ..guarantee
+                };
+                let inner = params.queue.0.guarantees(&left, others).into_iter();
+                inner.map(|guarantee| guarantee.map(behind)).collect()
+            }
+        });
+        guarantees
+    }
+
     fn least_rates(params: &LlqParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
         let first = params.priority.iter().enumerate().map(|(n, _)| (n == 0).then_some(rate));
         let others = params.queue.0.least_rates(params.left(rate).unwrap_or(rate)).into_iter();
@@ -214,7 +279,58 @@ impl<P: Packet> Scheduler for Llq<P> {
     }
 }
 
+/// What queues send that go first.
+#[derive(Clone)]
+struct First {
+    sends: Concave,
+    /// This holds in any time, not only in one during which packets wait.
+    always: bool,
+}
+
+impl First {
+    /// Returns what these leave to later queues with these loads, while one packet of this size may be under way.
+    fn leaves(&self, server: &Server, later: &[Load], under_way: Bytes) -> Option<Server> {
+        let sent = server.sends_of(&self.sends, largest(later))?;
+        let less = nanobits(under_way);
+        Some(Server {
+            strict: server.strict.beside(&sent).less(less),
+            waits: server.waits.beside(&self.sends).less(less),
+            is_link: false,
+            ..server.clone()
+        })
+    }
+}
+
+const ALL_TAKEN: &str = "priority queues take all of the link";
+
 impl LlqQueue {
+    /// Returns what comes to the queue and is let in.
+    fn comes(&self, load: &Load) -> Option<First> {
+        let policed = self.rate.map(|rate| Concave::token_bucket(rate, self.burst(rate)));
+        match (&load.arrivals, policed, self.when()) {
+            (Some(arrivals), Some(policed), Policing::Always) => {
+                Some(First { sends: arrivals.min(&policed), always: true })
+            }
+            (Some(arrivals), ..) => Some(First { sends: arrivals.clone(), always: true }),
+            (None, Some(policed), Policing::Always) => Some(First { sends: policed, always: true }),
+            (None, Some(policed), Policing::InCongestion) => {
+                Some(First { sends: policed.more(nanobits(load.largest)), always: false })
+            }
+            (None, None, _) => None,
+        }
+    }
+
+    /// Returns when packets are dropped: by the AQM, or by the policer.
+    fn room(&self, load: &Load, rate: Bitrate) -> Room {
+        let polices = self.rate.is_some_and(|rate| {
+            let within = Concave::token_bucket(rate, self.burst(rate));
+            !load.arrivals.as_ref().is_some_and(|arrivals| arrivals.conforms_to(&within))
+        });
+        let because =
+            polices.then(|| format!("the policer of `{}` drops what is beyond its rate", self.name));
+        Room { because, ..Room::of(&self.rule, rate) }
+    }
+
     /// How much can come at once within this rate.
     fn burst(&self, rate: Bitrate) -> Bytes {
         self.burst.unwrap_or_else(|| Bytes::new(rate.as_bps() / 8 / 5))

@@ -9,6 +9,7 @@ mod dualpi2;
 mod edf;
 mod fifo;
 mod fq_codel;
+mod guarantees;
 mod htb;
 mod llq;
 mod precomputed;
@@ -25,6 +26,7 @@ pub use dualpi2::{DualPi2, DualPi2Law, DualPi2Order, DualPi2Params, Overload};
 pub use edf::{Edf, EdfParams};
 pub use fifo::{Fifo, FifoParams};
 pub use fq_codel::{Backlog, FlowHash, FqCodel, FqCodelParams, FqLaw};
+pub use guarantees::{Arriving, Guarantee, Load, Room, Server, Serving, Step, Unbounded, bits, size, span};
 pub use htb::{Htb, HtbClass, HtbParams};
 pub use llq::{Llq, LlqParams, LlqQueue, Policing};
 pub use precomputed::{Admitted, Departures, PrecomputedFifo};
@@ -243,6 +245,14 @@ pub trait Scheduler: Block {
         None
     }
 
+    /// Returns what each class is guaranteed where this serves all of them together, and they have this load:
+    /// in the order of [`class_keys`](Self::class_keys), each with a reason if nothing is.
+    fn guarantees(
+        params: &Self::Params,
+        server: &Server,
+        loads: &[Load],
+    ) -> Vec<Result<Guarantee, Unbounded>>;
+
     /// Returns the queueing delays at which the scheduler itself aims.
     fn delay_targets(_params: &Self::Params) -> Vec<DelayTarget> {
         Vec::new()
@@ -379,6 +389,11 @@ macro_rules! register_schedulers {
             /// See [`Scheduler::limit`].
             pub fn limit(&self, rate: Bitrate) -> Option<Depth> {
                 match self { $(Self::$variant(params) => $block::<Header>::limit(params, rate),)+ }
+            }
+
+            /// See [`Scheduler::guarantees`].
+            pub fn guarantees(&self, server: &Server, loads: &[Load]) -> Vec<Result<Guarantee, Unbounded>> {
+                match self { $(Self::$variant(params) => $block::<Header>::guarantees(params, server, loads),)+ }
             }
 
             /// See [`Scheduler::delay_targets`].

@@ -18,10 +18,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::Bucket;
+use super::guarantees::largest;
 use super::queues::{Queues, check_queues, classes_are_queues, queue_params, queues_are_listed};
-use super::{ClassKey, Dequeued, Discipline, Match, PathName, Retuning, Scheduler};
+use super::{
+    Arriving, ClassKey, Dequeued, Discipline, Guarantee, Load, Match, PathName, Retuning, Room, Scheduler,
+    Server, Serving, Step, Unbounded,
+};
 use crate::aqm::AqmParams;
 use crate::control::Message;
+use crate::curves::{Concave, nanobits};
 use crate::meter::RateEstimator;
 use crate::units::defaults::{bytes, secs};
 use crate::units::{UnitError, fixed, require};
@@ -137,6 +142,24 @@ impl<P: Packet> Scheduler for Priority<P> {
         Ok(())
     }
 
+    /// Strict priority without pre-emption (Le Boudec & Thiran, section 6.2.1): earlier queues go first, and one
+    /// packet of a later one may be under way. An earlier queue with a cap sends no more than its bucket lets
+    /// through while a later one has packets.
+    fn guarantees(
+        params: &PriorityParams,
+        server: &Server,
+        loads: &[Load],
+    ) -> Vec<Result<Guarantee, Unbounded>> {
+        let mut first = Ok(Concave::zero());
+        let mut guarantees = Vec::with_capacity(loads.len());
+        for (class, queue) in params.queues.iter().enumerate() {
+            let guarantee = first.clone().and_then(|first| params.guarantee(class, &first, server, loads));
+            guarantees.push(guarantee);
+            first = first.and_then(|first| Ok(first.plus(&params.goes_first(queue, &loads[class])?)));
+        }
+        guarantees
+    }
+
     fn least_rates(params: &PriorityParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
         let first = params.queues[0].cap.is_none().then_some(rate);
         let others = params.queues[1..].iter().map(|_| None);
@@ -150,6 +173,65 @@ impl<P: Packet> Scheduler for Priority<P> {
             caps: params.queues.iter().map(|queue| Some(Cap::new(queue.cap?, &params))).collect(),
             excess: params.excess,
         }
+    }
+}
+
+impl PriorityParams {
+    /// Returns what a queue sends before later ones.
+    fn goes_first(&self, queue: &PriorityQueue, load: &Load) -> Result<Concave, Unbounded> {
+        let cap = queue.cap.filter(|_| self.meter == CapMeter::TokenBucket);
+        let capped = cap.map(|cap| Concave::token_bucket(cap, self.burst.max(load.largest)));
+        match (&load.arrivals, capped) {
+            (Some(arrivals), Some(capped)) => Ok(arrivals.min(&capped)),
+            (Some(arrivals), None) => Ok(arrivals.clone()),
+            (None, Some(capped)) => Ok(capped),
+            (None, None) => Err(format!("`{}` goes first, and nothing bounds what comes to it", queue.name)),
+        }
+    }
+
+    /// Returns the guarantee of a queue beside what earlier ones send.
+    fn guarantee(
+        &self,
+        class: usize,
+        first: &Concave,
+        server: &Server,
+        loads: &[Load],
+    ) -> Result<Guarantee, Unbounded> {
+        let (queue, load) = (&self.queues[class], &loads[class]);
+        let capped = self.queues[..class].iter().zip(loads).filter(|(queue, _)| queue.cap.is_some());
+        let under_way = largest(loads[class + 1..].iter().chain(capped.map(|(_, load)| load)));
+        let sent =
+            server.sends_of(first, largest(&loads[class..])).ok_or("earlier queues take all of the link")?;
+        let left = Server {
+            strict: server.strict.beside(&sent).less(nanobits(under_way)),
+            waits: server.waits.beside(first).less(nanobits(under_way)),
+            is_link: false,
+            ..server.clone()
+        };
+        if let Some(cap) = queue.cap {
+            let holds = load.arrivals.as_ref().and_then(|arrivals| {
+                let sent = arrivals.through(&left.strict)?;
+                let within = Concave::token_bucket(cap, self.burst);
+                Some(self.meter == CapMeter::TokenBucket && sent.conforms_to(&within))
+            });
+            if holds != Some(true) {
+                return Err(format!(
+                    "`{}` may send more than its cap, {cap}, and then waits for others",
+                    queue.name
+                ));
+            }
+        }
+        let mut guarantee = left.guarantee(load);
+        guarantee.queue = class;
+        guarantee.room = Room::of(&queue.rule, server.rate);
+        guarantee.steps.push(Step::new(
+            format!(
+                "strict priority: earlier queues first, and one packet of up to {under_way} may be under way"
+            ),
+            format!("β(t) = {} − ({}) − {under_way}", Serving(&server.strict), Arriving(first)),
+            "Le Boudec & Thiran 2001, section 6.2.1",
+        ));
+        Ok(guarantee)
     }
 }
 

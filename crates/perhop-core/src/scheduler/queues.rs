@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::protection::QueueProtection;
-use super::{ClassKey, QueueProtectionParams, retune_aqm};
+use super::{ClassKey, Load, QueueProtectionParams, retune_aqm};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::matching::Matcher;
@@ -207,6 +207,16 @@ pub(super) fn check_guarantees(queues: &[SharingQueue], link: Bitrate) -> Result
         "the rates add up to the link's {link}, so nothing is left for a queue without one; lower them"
     );
     require(sum < whole || queues.iter().all(|queue| queue.rate.is_some()), "queues", text)
+}
+
+/// Returns the loads of queues some of which redirect packets to the last one: this one may get all of them.
+pub(super) fn protected_loads(queues: &[SharingQueue], loads: &[Load]) -> Vec<Load> {
+    let mut loads = loads.to_vec();
+    let Some((last, others)) = loads.split_last_mut() else { return loads };
+    for (other, _) in others.iter().zip(queues).filter(|(_, queue)| queue.queue_protection.is_some()) {
+        *last = last.and(other);
+    }
+    loads
 }
 
 /// Returns the text of a sum of rates in bit/s; empty if it is zero.

@@ -14,12 +14,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bucket::Bucket;
+use super::guarantees::{largest, together};
 use super::{
-    AnyScheduler, ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler, SchedulerParams, Within,
-    below,
+    AnyScheduler, ClassKey, Dequeued, Discipline, Guarantee, Load, PathName, Retuning, Scheduler,
+    SchedulerParams, Server, Serving, Step, Unbounded, Within, below,
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
+use crate::curves::{Concave, Convex, Line, nanobits};
 use crate::units::defaults::bytes;
 use crate::units::{UnitError, require};
 use crate::{
@@ -84,6 +86,9 @@ impl JsonSchema for ShapedQueue {
         SchedulerParams::queue_schema(generator)
     }
 }
+
+/// What rounding to nanoseconds may cost: of the time for tokens, and of the link's.
+const ROUNDING: i128 = 4;
 
 /// A scheduler whose packets wait for tokens.
 #[derive(Clone, Debug)]
@@ -165,6 +170,46 @@ impl<P: Packet> Scheduler for Shaper<P> {
     fn within(params: &ShaperParams, rate: Bitrate) -> Vec<Within<'_>> {
         let least = Some(rate.min(params.rate));
         vec![Within { key: "queue".into(), scheduler: &params.queue.0, rate: least, cap: Some(params.rate) }]
+    }
+
+    /// A token bucket shaper is a server of its rate: while packets wait, its tokens are spent as they come.
+    /// Arrivals that keep to the bucket never wait for tokens (Le Boudec & Thiran, section 1.5).
+    fn guarantees(
+        params: &ShaperParams,
+        server: &Server,
+        loads: &[Load],
+    ) -> Vec<Result<Guarantee, Unbounded>> {
+        if !server.is_link {
+            let reason = "no bound is known for a shaper within another scheduler".to_owned();
+            return vec![Err(reason); loads.len()];
+        }
+        let bucket = Concave::token_bucket(params.rate, params.burst);
+        let all = together(loads).and_then(|all| all.through(&server.strict));
+        if all.is_some_and(|all| all.conforms_to(&bucket)) {
+            return params.queue.0.guarantees(server, loads);
+        }
+        let largest = largest(loads);
+        let debt = nanobits(largest) - nanobits(params.burst);
+        let rate = i128::from(params.rate.as_bps());
+        let line = |cost: i128| Convex::of(vec![Line { rate, amount: cost + rate * ROUNDING }]);
+        let shaped = Server {
+            strict: line(nanobits(largest) + debt.max(0)),
+            waits: line(2 * debt.max(0)),
+            prepaid: true,
+            is_link: false,
+            ..server.clone()
+        };
+        let step = Step::new(
+            "the shaper serves at its rate, and a packet waits for its own tokens",
+            format!("β(t) = {}", Serving(&shaped.waits)),
+            "Le Boudec & Thiran 2001, section 1.5",
+        );
+        let behind = |guarantee: Guarantee| Guarantee {
+            steps: std::iter::once(step.clone()).chain(guarantee.steps).collect(),
+            ..guarantee
+        };
+        let inner = params.queue.0.guarantees(&shaped, loads).into_iter();
+        inner.map(|guarantee| guarantee.map(behind)).collect()
     }
 
     fn least_rates(params: &ShaperParams, rate: Bitrate) -> Vec<Option<Bitrate>> {

@@ -17,16 +17,22 @@ use std::hint::select_unpredictable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::guarantees::shared;
 use super::queues::{
     Queues, SharingQueue, check_claims, check_guarantees, check_protection, check_queues, classes_are_queues,
-    queues_are_listed, shares,
+    protected_loads, queues_are_listed, shares,
 };
-use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler};
+use super::{
+    ClassKey, Dequeued, Discipline, Guarantee, Load, PathName, Retuning, Room, Scheduler, Server, Serving,
+    Step, Unbounded,
+};
 use crate::aqm::AqmParams;
 use crate::control::Message;
+use crate::curves::{Convex, Line, divided_up, nanobits, scaled_up};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason, Streams,
+    Bitrate, Block, ClassCounters, Duration, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
+    Streams,
 };
 
 /// Parameters of [`Wfq`].
@@ -92,6 +98,54 @@ impl<P: Packet> Scheduler for Wfq<P> {
 
     fn least_rates(params: &WfqParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
         shares(&params.queues, rate).into_iter().map(Some).collect()
+    }
+
+    /// Start-time fair queueing on a server that lags behind its rate by a constant (Goyal, Vin & Cheng 1997,
+    /// theorems 2 and 4): a queue gets its share, later by one packet of each queue. The shares are taken in
+    /// proportion, since tags order packets in the same way when all shares are scaled.
+    fn guarantees(params: &WfqParams, server: &Server, loads: &[Load]) -> Vec<Result<Guarantee, Unbounded>> {
+        let shares: Vec<i128> =
+            shares(&params.queues, server.rate).iter().map(|share| share.as_bps().into()).collect();
+        let loads = &protected_loads(&params.queues, loads);
+        let loaded = |class: &usize| loads[*class].flows > 0;
+        let sum: i128 = (0..loads.len()).filter(loaded).map(|class| shares[class]).sum();
+        let guarantee = |class: usize| {
+            let (queue, load) = (&params.queues[class], &loads[class]);
+            let of_all: i128 = loads.iter().map(|load| nanobits(load.largest)).sum();
+            let (own, wire) = (nanobits(load.largest), i128::from(server.rate.as_bps()));
+            // What a packet of its own costs at less than the rate of the link, at which it is sent.
+            let slower = |line: &Line| {
+                if server.prepaid { own } else { divided_up(own * (wire - line.rate).max(0), wire) }
+            };
+            let share = |server: &Convex, extra: &dyn Fn(&Line) -> i128| {
+                let lines = server.slopes().iter().map(|line| Line {
+                    rate: line.rate * shares[class] / sum.max(1),
+                    amount: scaled_up(
+                        line.amount.saturating_add(of_all - own + extra(line)),
+                        shares[class],
+                        sum.max(1),
+                    ),
+                });
+                Convex::of(lines.collect())
+            };
+            let strict = share(&server.strict, &|_| own).less(own);
+            let waits = share(&server.waits, &slower);
+            let rounding = Duration::from_nanos(2 * loads.len() as u64);
+            let step = Step::new(
+                "start-time fair queueing: its share of the link, later by one packet of each other queue",
+                format!("β(t) = {}", Serving(&waits)),
+                "Goyal, Vin & Cheng 1997, theorems 2 and 4",
+            );
+            shared(
+                server,
+                loads,
+                class,
+                (strict.later(rounding), waits.later(rounding)),
+                Room::of(&queue.rule, server.rate),
+                step,
+            )
+        };
+        (0..loads.len()).map(|class| Ok(guarantee(class))).collect()
     }
 
     fn new(params: WfqParams, environment: Environment, streams: Streams<'_>) -> Self {

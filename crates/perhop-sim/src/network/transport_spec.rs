@@ -1,6 +1,7 @@
 //! The transport of a flow: its parameters, and what others ask of them.
 
-use perhop_core::{Bitrate, Bytes};
+use perhop_core::curves::Concave;
+use perhop_core::{Bitrate, Bytes, Duration};
 
 use crate::transport::metadata::Metadata;
 use crate::transport::packet_trace::PacketTrace;
@@ -23,6 +24,20 @@ pub enum TransportSpec {
     Rap(RapParams),
     /// TFRC.
     Tfrc(TfrcParams),
+}
+
+/// What a flow with a window has in the network at most, as long as none of its timers expires for packets
+/// that are not lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    /// Data, with headers.
+    pub data: Bytes,
+    /// Acknowledgements.
+    pub acks: Bytes,
+    /// The shortest time after which the sender takes a segment for lost that was not acknowledged.
+    pub timeout: Duration,
+    /// How long the receiver may wait with an acknowledgement.
+    pub delayed_ack: Duration,
 }
 
 impl TransportSpec {
@@ -122,6 +137,37 @@ impl TransportSpec {
         let full = u64::from(self.packet_sizes().0);
         let room = full.checked_sub(u64::from(self.headers())).filter(|&room| room > 0)?;
         Some(Bytes::new(payload.get().div_ceil(room).saturating_mul(full)))
+    }
+
+    /// Returns what a flow with this volume sends at most, at its host.
+    ///
+    /// # Errors
+    /// Why nothing bounds it.
+    pub fn arrivals(&self, volume: Option<Bytes>) -> Result<Concave, &'static str> {
+        let Self::Udp(params) = self else {
+            return Err(match self {
+                Self::Tcp(_) => "TCP sends as fast as its window lets it",
+                _ => "its rate has no bound; a policer or an access link would bound it",
+            });
+        };
+        let arrivals = params.arrivals()?;
+        let all = volume.map(|volume| self.packets_of(volume).saturating_mul(params.packet.get()));
+        Ok(all.map_or_else(|| arrivals.clone(), |all| arrivals.min(&Concave::volume(Bytes::new(all)))))
+    }
+
+    /// Returns the most data and the most acknowledgements of one flow that are in the network at a time, and
+    /// the shortest time after which a packet that is still there is sent again; `None` without a window.
+    pub fn in_flight(&self) -> Option<InFlight> {
+        let Self::Tcp(params) = self else { return None };
+        // One segment more is the probe of a tail; two are those of QUIC.
+        let segments = u64::from(params.most_outstanding()).saturating_add(2);
+        let of = |size: Bytes| Bytes::new(size.get().saturating_mul(segments));
+        Some(InFlight {
+            data: of(params.packet),
+            acks: of(params.ack),
+            timeout: params.shortest_timeout(),
+            delayed_ack: params.delayed_ack,
+        })
     }
 
     /// Returns the trace whose packets the flow sends, if it does.

@@ -25,6 +25,11 @@ impl Gaps {
         self.nominal
     }
 
+    /// Returns the shortest gap.
+    pub(super) fn least(&self) -> Duration {
+        self.nominal - Duration::from_nanos(self.spread)
+    }
+
     pub(super) fn set(&mut self, nominal: Duration) {
         *self = Self::new(nominal, self.jitter);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use perhop_core::curves::{Concave, Line, nanobits};
 use perhop_core::{Bytes, Color, Dscp, Duration, Instant};
 
 use crate::packet::color_of;
@@ -41,6 +42,26 @@ impl PacketTrace {
     /// Returns the packets of the trace.
     pub fn packets(&self) -> &[TracedPacket] {
         &self.packets
+    }
+
+    /// Returns the token buckets to which the packets keep: for several rates the least depth.
+    pub(crate) fn arrivals(&self) -> Concave {
+        let all: i128 = self.packets.iter().map(|packet| nanobits(Bytes::new(packet.size.into()))).sum();
+        let mean = all / i128::from(self.duration().as_nanos().max(1));
+        let depth = |rate: i128| {
+            let (mut level, mut least, mut most, mut before) = (0, 0, 0, 0);
+            for packet in &self.packets {
+                let at = i128::from(packet.at.as_nanos());
+                level -= rate * (at - before);
+                before = at;
+                least = level.min(least);
+                level += nanobits(Bytes::new(packet.size.into()));
+                most = most.max(level - least);
+            }
+            most
+        };
+        let rates = [0, mean / 2, mean, mean * 5 / 4, mean * 3 / 2, mean * 2, mean * 4, mean * 16];
+        Concave::of(rates.iter().map(|&rate| Line { rate, amount: depth(rate) }).collect())
     }
 
     /// Returns when its last packet leaves, from its start.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use perhop_core::curves::{Concave, Line, divided_up, nanobits};
 use perhop_core::units::{UnitError, defaults, require};
 use perhop_core::{Bitrate, Bytes, Context, Dscp, Duration, Instant, Rng};
 use schemars::JsonSchema;
@@ -111,6 +112,30 @@ impl UdpParams {
         let gap = self.gap();
         let why = format!("the source is on for at least a packet's time, {gap}");
         require(self.on.is_none_or(|on| on >= gap), "on", why)
+    }
+
+    /// Returns what the source sends at most, at its host.
+    ///
+    /// # Errors
+    /// Why nothing bounds it.
+    pub(crate) fn arrivals(&self) -> Result<Concave, &'static str> {
+        if let Some(trace) = &self.trace {
+            return Ok(trace.arrivals());
+        }
+        if self.rate == Bitrate::MAX {
+            return Err("its application sends datagrams of its own accord; a policer would bound them");
+        }
+        let gap = Gaps::new(self.gap(), self.jitter).least();
+        let steady = Concave::packets(self.packet, gap);
+        let (Some(on), Some(off), Some(Periods::Constant)) = (self.on, self.off, self.periods) else {
+            return Ok(steady); // An exponential time has no end.
+        };
+        // In a time t the source is on for at most (t + off) · on / (on + off).
+        let [on, off, gap] = [on, off, gap].map(|time| i128::from(time.as_nanos()));
+        let size = nanobits(self.packet);
+        let rate = divided_up(size.saturating_mul(on), gap * (on + off).max(1));
+        let burst = divided_up(size.saturating_mul(on).saturating_mul(off), gap * (on + off).max(1));
+        Ok(steady.min(&Concave::of(vec![Line { rate, amount: size.saturating_add(burst) }])))
     }
 
     /// Returns the time from one packet to the next.

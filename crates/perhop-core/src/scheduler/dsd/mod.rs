@@ -39,8 +39,12 @@ use serde::{Deserialize, Serialize};
 
 use self::control::Control;
 use self::flat::{Decision, Flat};
+use super::guarantees::{largest, together};
 use super::services::{classes_are_services, services_share_a_rule};
-use super::{Admitted, ClassKey, Dequeued, Discipline, Retuning, Scheduler, in_rule, retune_aqm};
+use super::{
+    Admitted, ClassKey, Dequeued, Discipline, Guarantee, Load, Retuning, Room, Scheduler, Server, Step,
+    Unbounded, in_rule, retune_aqm,
+};
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -207,6 +211,53 @@ impl<P: Packet> Scheduler for Dsd<P> {
     }
 
     services_share_a_rule!(DsdParams);
+
+    /// A green packet that has waited for `bound` is dropped. A blue one leaves no later than its duplicate
+    /// leaves the virtual FIFO, to a nanosecond for each packet that is rounded; where green packets are
+    /// admitted without a duplicate, blue ones may be later.
+    fn guarantees(params: &DsdParams, server: &Server, loads: &[Load]) -> Vec<Result<Guarantee, Unbounded>> {
+        let room = Room::of(&params.rule, server.rate);
+        let source = "draft-hurley-alternative-best-effort-01, section 5";
+        let flat = Load {
+            arrivals: together(loads),
+            largest: largest(loads),
+            smallest: loads
+                .iter()
+                .filter(|load| load.flows > 0)
+                .map(|load| load.smallest)
+                .min()
+                .unwrap_or_default(),
+            flows: loads.iter().map(|load| load.flows).sum(),
+        };
+        let blue = (server.is_link && params.refused_green == RefusedGreen::Drop).then(|| {
+            let alone = server.guarantee(&flat);
+            let rounded = Duration::from_nanos(2);
+            let longest = alone.wait(&flat).map(|wait| wait + rounded);
+            let step = Step::new("a blue packet leaves no later than in a FIFO of all packets", "", source);
+            // The virtual queue holds duplicates of both services.
+            let fits = flat
+                .arrivals
+                .as_ref()
+                .is_some_and(|arrivals| room.holds(arrivals, &server.strict, flat.smallest));
+            let because = (!fits)
+                .then(|| "more duplicates may wait in the virtual queue than it has room for".to_owned());
+            Guarantee {
+                longest,
+                behind_limit: alone.strict.map(|curve| curve.later(rounded)),
+                room: Room { because, ..room.clone() },
+                steps: vec![step],
+                ..Guarantee::default()
+            }
+        });
+        let reason = || "green packets that are admitted without a duplicate can delay blue ones".to_owned();
+        let green = Guarantee {
+            longest: Some(params.bound),
+            room: Room { because: Some("a green packet that is late is dropped".into()), ..room.clone() },
+            steps: vec![Step::new("a green packet leaves in time or is dropped", "bound", source)],
+            ..Guarantee::default()
+        };
+        vec![blue.ok_or_else(reason), Ok(green)]
+    }
 
     fn least_rates(_: &DsdParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
         vec![Some(rate)]

@@ -33,12 +33,17 @@ use std::ops::RangeInclusive;
 
 use self::marking::{Marking, State};
 use self::params::PARTS;
+use super::guarantees::{by_deadlines, largest, shared};
 use super::protection::QueueProtection;
-use super::{ClassKey, Dequeued, Discipline, Incoming, Retuning, Scheduler, SchedulerParams};
+use super::{
+    ClassKey, Dequeued, Discipline, Guarantee, Incoming, Load, Retuning, Room, Scheduler, SchedulerParams,
+    Server, Serving, Step, Unbounded,
+};
 use crate::aqm::{PiController, Verdict};
+use crate::curves::{nanobits, scaled_up};
 use crate::units::{UnitError, fixed};
 use crate::{
-    Bitrate, Block, ClassCounters, Codepoints, DelayTarget, Depth, Duration, Ecn, Environment, Header,
+    Bitrate, Block, Bytes, ClassCounters, Codepoints, DelayTarget, Depth, Duration, Ecn, Environment, Header,
     Instant, KeysWithoutEffect, Noted, Occupancy, Origin, Packet, PseudoCode, Reason, Rng, Streams,
 };
 
@@ -107,6 +112,15 @@ impl<P: Packet> Block for DualPi2<P> {
 }
 
 impl DualPi2Params {
+    /// Returns the loads where queue protection may redirect all L4S packets to the classic queue.
+    fn protected_loads(&self, loads: &[Load]) -> Vec<Load> {
+        let mut loads = loads.to_vec();
+        if self.queue_protection.is_some() {
+            loads[CLASSIC] = loads[CLASSIC].and(&loads[L4S]);
+        }
+        loads
+    }
+
     fn turns(&self) -> Turns {
         match self.order {
             DualPi2Order::TimeShiftedFifo => Turns::TimeShiftedFifo(self.shift),
@@ -186,6 +200,45 @@ impl<P: Packet> Scheduler for DualPi2<P> {
 
     fn limit(params: &DualPi2Params, rate: Bitrate) -> Option<Depth> {
         Some(params.room(rate))
+    }
+
+    /// With a time shift, L4S packets have the deadline zero and classic ones the shift. In weighted round robin
+    /// each queue gets its share while both have packets: the credit stays within a packet at either share,
+    /// whatever it begins with (RFC 9332, section 4.2.2).
+    fn guarantees(
+        params: &DualPi2Params,
+        server: &Server,
+        loads: &[Load],
+    ) -> Vec<Result<Guarantee, Unbounded>> {
+        let because =
+            Some("classic packets are dropped or marked by chance, and both in overload".to_owned());
+        let room = Room { limit: Some(params.room(server.rate)), because, ..Room::default() };
+        let loads = &params.protected_loads(loads);
+        if params.order == DualPi2Order::TimeShiftedFifo {
+            let deadlines =
+                [L4S, CLASSIC].map(|class| if class == L4S { Duration::ZERO } else { params.shift });
+            return by_deadlines(&deadlines, server, loads, &room);
+        }
+        let largest = i128::from(largest(loads).get().max(params.mtu.get()));
+        let largest = nanobits(Bytes::new(u64::try_from(largest).unwrap_or(u64::MAX)));
+        let parts = [L4S, CLASSIC].map(|class| {
+            let classic = i128::from(params.parts());
+            if class == L4S { i128::from(PARTS as i64) - classic } else { classic }
+        });
+        let guarantee = |class: usize| {
+            let (own, all) = (parts[class], parts[L4S] + parts[CLASSIC]);
+            // What the other queue may send before the shares hold: the credit's range, and a packet under way.
+            let ahead = scaled_up(largest, 2 * all, own).saturating_add(largest);
+            let [strict, waits] =
+                [&server.strict, &server.waits].map(|curve| curve.less(ahead).part(own, all));
+            let step = Step::new(
+                "weighted round robin: its share of the link, behind what the credit lets the other queue send first",
+                format!("β(t) = {}", Serving(&waits)),
+                "RFC 9332, section 4.2.2",
+            );
+            Ok(shared(server, loads, class, (strict, waits), room.clone(), step))
+        };
+        vec![guarantee(L4S), guarantee(CLASSIC)]
     }
 
     fn delay_targets(params: &DualPi2Params) -> Vec<DelayTarget> {

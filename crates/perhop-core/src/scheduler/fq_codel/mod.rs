@@ -31,7 +31,8 @@ use std::ops::RangeInclusive;
 
 use self::packets::{Chain, Packets};
 use self::table::{Assigned, FlowTable, WAYS};
-use super::{Dequeued, Discipline, Retuning, Scheduler};
+use super::guarantees::in_any_order;
+use super::{Dequeued, Discipline, Guarantee, Load, Retuning, Room, Scheduler, Server, Unbounded};
 use crate::aqm::{Aqm, AqmBlock, Codel, CodelLaw};
 use crate::units::{UnitError, require};
 use crate::{
@@ -175,6 +176,20 @@ impl<P: Packet> Scheduler for FqCodel<P> {
 
     fn limit(params: &FqCodelParams, _: Bitrate) -> Option<Depth> {
         Some(Depth::Packets(params.limit.get()))
+    }
+
+    fn guarantees(
+        params: &FqCodelParams,
+        server: &Server,
+        loads: &[Load],
+    ) -> Vec<Result<Guarantee, Unbounded>> {
+        let room = Room {
+            limit: Some(Depth::Packets(params.limit.get())),
+            spared: Some(Depth::Packets(params.limit.get())),
+            patience: Some(params.target),
+            because: None,
+        };
+        vec![in_any_order(server, loads).map(|guarantee| Guarantee { room, ..guarantee })]
     }
 
     fn delay_targets(params: &FqCodelParams) -> Vec<DelayTarget> {

@@ -33,10 +33,15 @@ mod tree;
 pub use params::{HtbClass, HtbParams};
 
 use super::branches::{self, Branches};
+use super::guarantees::{largest, together};
 use super::queues::classes_are_queues;
-use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler, Within};
+use super::{
+    ClassKey, Dequeued, Discipline, Guarantee, Load, PathName, Retuning, Scheduler, Server, Serving, Step,
+    Unbounded, Within,
+};
 use crate::aqm::AqmParams;
 use crate::control::Message;
+use crate::curves::{Concave, nanobits};
 use crate::units::{UnitError, fixed};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
@@ -103,6 +108,60 @@ impl<P: Packet> Scheduler for Htb<P> {
 
     fn aqms<'a>(params: &'a HtbParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         branches::aqms_of(&params.leaves(), path)
+    }
+
+    /// A class that keeps to its rate and its ceiling never borrows, and goes before all loans. Others send no
+    /// more before it than their own buckets let through, but for one packet that is under way.
+    fn guarantees(params: &HtbParams, server: &Server, loads: &[Load]) -> Vec<Result<Guarantee, Unbounded>> {
+        let found = params.found();
+        let leaves: Vec<&HtbClass> =
+            found.iter().map(|one| one.class).filter(|class| class.queue.is_some()).collect();
+        let under_way = nanobits(largest(loads));
+        let mut from = 0;
+        let mut guarantees = Vec::with_capacity(loads.len());
+        // The classes of each leaf are those of the scheduler in its queue.
+        let spans: Vec<std::ops::Range<usize>> = params
+            .leaves()
+            .iter()
+            .map(|leaf| {
+                let end = from + leaf.queue.class_keys().len();
+                std::mem::replace(&mut from, end)..end
+            })
+            .collect();
+        for (leaf, (class, span)) in leaves.iter().zip(&spans).enumerate() {
+            let others = leaves.iter().zip(&spans).enumerate().filter(|&(other, _)| other != leaf);
+            let first = others.fold(Concave::zero(), |sum, (_, (other, span))| {
+                sum.plus(&other.sends_at_most(&loads[span.clone()]))
+            });
+            let left = server.beside(&first);
+            let left =
+                Server { strict: left.strict.less(under_way), waits: left.waits.less(under_way), ..left };
+            let own = &loads[span.clone()];
+            let holds =
+                together(own).and_then(|all| Some(class.keeps_to_rate(&all.through(&left.strict)?, own)));
+            if holds != Some(true) {
+                let reason = format!(
+                    "`{}` may send more than its rate, {}, and then depends on loans",
+                    class.name, class.rate
+                );
+                guarantees.extend(vec![Err(reason); own.len()]);
+                continue;
+            }
+            let step = Step::new(
+                format!("`{}` keeps to its rate, so it goes before all loans", class.name),
+                format!("β(t) = {}", Serving(&left.waits)),
+                "Devera 2002, Hierarchical Token Bucket Theory",
+            );
+            let behind = |guarantee: Guarantee| Guarantee {
+                queue: span.start + guarantee.queue,
+                steps: std::iter::once(step.clone()).chain(guarantee.steps).collect(),
+                ..guarantee
+            };
+            let queue = class.queue.as_ref().expect("a leaf has a queue");
+            let inner = queue.0.guarantees(&left, own).into_iter();
+            guarantees.extend(inner.map(|guarantee| guarantee.map(behind)));
+        }
+        guarantees
     }
 
     fn least_rates(params: &HtbParams, rate: Bitrate) -> Vec<Option<Bitrate>> {

@@ -4,9 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::branches::BranchParams;
+use super::super::guarantees::largest;
 use super::super::queues::{QueueKey, check_places, written};
-use super::super::{Match, PathName, ShapedQueue};
+use super::super::{Load, Match, PathName, ShapedQueue};
 use crate::aqm::AqmParams;
+use crate::curves::{Concave, Line, divided_up, nanobits};
 use crate::table::bad_name;
 use crate::units::defaults::number;
 use crate::units::{UnitError, require};
@@ -83,6 +85,29 @@ impl HtbClass {
     /// Returns the highest rate.
     pub fn ceil(&self) -> Bitrate {
         self.ceil.unwrap_or(self.rate)
+    }
+
+    /// Returns what the class sends at its own rate, without a loan. It may send whenever it has no debt, and
+    /// each packet costs up to a nanosecond less than its time.
+    pub(super) fn sends_at_most(&self, loads: &[Load]) -> Concave {
+        let sizes = loads.iter().filter(|load| load.flows > 0).map(|load| load.smallest);
+        let Some(smallest) = sizes.min() else { return Concave::zero() };
+        let nanos = i128::from(self.rate.time_of(smallest).as_nanos()).max(2);
+        let rate = i128::from(self.rate.as_bps());
+        let rate = rate + divided_up(rate, nanos - 1);
+        Concave::of(vec![Line { rate, amount: nanobits(self.burst) + nanobits(largest(loads)) }])
+    }
+
+    /// Returns whether a class with these loads, of which so much is sent, always has tokens of its rate and its
+    /// ceiling.
+    pub(super) fn keeps_to_rate(&self, sent: &Concave, loads: &[Load]) -> bool {
+        let smallest = loads.iter().filter(|load| load.flows > 0).map(|load| nanobits(load.smallest)).min();
+        let buckets = [(self.rate, self.burst), (self.ceil(), self.cburst)];
+        buckets.into_iter().all(|(rate, burst)| {
+            let (rate, nanosecond) = (i128::from(rate.as_bps()), i128::from(rate.as_bps()));
+            let amount = nanobits(burst) + smallest.unwrap_or(0) - nanosecond;
+            amount >= 0 && sent.conforms_to(&Concave::of(vec![Line { rate, amount }]))
+        })
     }
 
     /// Returns how many bytes the class sends in a turn.

@@ -240,6 +240,15 @@ impl TcpParams {
         self.first_offered().min(self.most_outstanding())
     }
 
+    /// Returns the shortest time after which a segment may be sent again that was not acknowledged.
+    pub(crate) fn shortest_timeout(&self) -> Duration {
+        let least = match self.min_rto_bounds {
+            MinRtoBounds::PersistentCongestion => Duration::from_nanos(self.min_rto.as_nanos() / 3),
+            _ => self.min_rto,
+        };
+        least.min(self.initial_rto)
+    }
+
     /// Returns whether segments are paced, by the congestion control's rate or by the window's.
     pub(super) fn is_paced(&self) -> bool {
         self.pacing == Some(Pacing::Window) || self.needs().pacing

@@ -1,0 +1,449 @@
+//! From port to port in the order of the routes.
+
+use perhop_core::curves::Concave;
+use perhop_core::meter::AggregateMeter;
+use perhop_core::{Color, Duration};
+use perhop_sim::{LinkSpec, Network};
+
+use crate::arrivals::{Bundle, Part, bucket_of, bundles, keeps_to};
+use crate::paths::Paths;
+use crate::port::{ClassState, Coming, PortOf, loss};
+use crate::report::{Bounds, Delay, FlowBounds, Loss};
+
+/// The most rounds until what circulates in cycles settles.
+const MOST_ROUNDS: usize = 400;
+
+/// What a bundle brings to a link on its route.
+#[derive(Clone, Debug)]
+struct AtHop {
+    all: Result<Concave, String>,
+    parts: Vec<Part>,
+}
+
+/// A network under analysis.
+pub(crate) struct Analysis<'a> {
+    pub(crate) network: &'a Network,
+    pub(crate) bundles: Vec<Bundle>,
+    pub(crate) ports: Vec<Option<PortOf<'a>>>,
+    /// The bundles at each link, each with its place on the route.
+    pub(crate) at: Vec<Vec<(usize, usize)>>,
+    pub(crate) states: Vec<Vec<ClassState>>,
+    pub(crate) coming: Vec<Vec<Coming>>,
+    hops: Vec<Vec<Option<AtHop>>>,
+}
+
+/// Returns the bounds of a network.
+pub fn bounds(network: &Network) -> Bounds {
+    let routes = network.routes();
+    let mut bundles = bundles(network, &routes);
+    let mut notes = Vec::new();
+    loop {
+        let mut analysis = Analysis::new(network, bundles);
+        let cycle = analysis.run();
+        // Windows hold only while no timer expires for a packet that still waits.
+        let late = analysis.late_timers();
+        if late.is_empty() {
+            notes.extend(cycle);
+            return analysis.report(notes);
+        }
+        bundles = analysis.bundles;
+        for (bundle, why) in late {
+            let bundle = &mut bundles[bundle];
+            bundle.content = None;
+            bundle.all = bundle.all.clone().map_err(|_| why.clone());
+        }
+    }
+}
+
+impl<'a> Analysis<'a> {
+    fn new(network: &'a Network, bundles: Vec<Bundle>) -> Self {
+        let links = network.links.len();
+        let mut at: Vec<Vec<(usize, usize)>> = vec![Vec::new(); links];
+        for (number, bundle) in bundles.iter().enumerate() {
+            bundle.route.iter().enumerate().for_each(|(place, &link)| at[link].push((number, place)));
+        }
+        let used = |link: usize| !at[link].is_empty() || network.links[link].queue.is_some();
+        let ports =
+            network.links.iter().enumerate().map(|(number, link)| used(number).then(|| PortOf::new(link)));
+        let ports: Vec<_> = ports.collect();
+        let hops = bundles.iter().map(|bundle| vec![None; bundle.route.len()]).collect();
+        Self {
+            network,
+            ports,
+            states: vec![Vec::new(); links],
+            coming: vec![Vec::new(); links],
+            hops,
+            at,
+            bundles,
+        }
+    }
+
+    /// Finds the state of every link. Returns the links of a cycle for which nothing settles.
+    fn run(&mut self) -> Option<String> {
+        let (order, cyclic) = self.order();
+        for &link in &order {
+            self.visit(link);
+        }
+        let mut rounds = 0;
+        while !cyclic.is_empty() && rounds < MOST_ROUNDS {
+            let moved = cyclic.iter().filter(|&&link| self.visit(link)).count();
+            if moved == 0 {
+                return None;
+            }
+            rounds += 1;
+        }
+        if cyclic.is_empty() {
+            return None;
+        }
+        let names: Vec<String> =
+            cyclic.iter().take(6).map(|&link| format!("`{}`", self.network.links[link].name)).collect();
+        let more = if cyclic.len() > names.len() { " …" } else { "" };
+        let why = format!(
+            "bursts grow without end on the cycle of the links {}{more}: their load is too high for a bound",
+            names.join(", ")
+        );
+        for &link in &cyclic {
+            for state in self.states[link].iter_mut().filter(|state| state.load.flows > 0) {
+                state.wait = Err(why.clone());
+                state.guarantee = None;
+            }
+        }
+        Some(why)
+    }
+
+    /// Returns the links in an order in which each comes behind all that bring something to it, and those for
+    /// which there is none.
+    fn order(&self) -> (Vec<usize>, Vec<usize>) {
+        let links = self.network.links.len();
+        let mut next: Vec<Vec<usize>> = vec![Vec::new(); links];
+        for bundle in &self.bundles {
+            bundle.route.windows(2).for_each(|pair| next[pair[0]].push(pair[1]));
+        }
+        let mut open = vec![0_u32; links];
+        for list in &mut next {
+            list.sort_unstable();
+            list.dedup();
+            for &link in list.iter() {
+                open[link] += 1;
+            }
+        }
+        let mut order: Vec<usize> = (0..links).filter(|&link| open[link] == 0).collect();
+        let mut place = 0;
+        while let Some(&link) = order.get(place) {
+            place += 1;
+            for &behind in &next[link] {
+                open[behind] -= 1;
+                if open[behind] == 0 {
+                    order.push(behind);
+                }
+            }
+        }
+        let cyclic = (0..links).filter(|&link| open[link] > 0).collect();
+        (order, cyclic)
+    }
+
+    /// Works out a link from what comes to it so far; returns whether its waits have changed.
+    fn visit(&mut self, link: usize) -> bool {
+        let Some(port) = &self.ports[link] else { return false };
+        let dropping = self.dropping(link);
+        let mut coming = Vec::new();
+        let mut passed = Vec::with_capacity(self.at[link].len());
+        for &(number, place) in &self.at[link] {
+            let bundle = &self.bundles[number];
+            let before = match place.checked_sub(1) {
+                None => Some(AtHop { all: bundle.all.clone(), parts: bundle.parts.clone() }),
+                Some(before) => self.hops[number][before].clone(),
+            };
+            // On a cycle nothing has come yet in the first round.
+            let Some(before) = before else { continue };
+            let here = behind_meters(&before, port.link);
+            coming.extend(self.to_classes(port, (number, place), &here, &dropping));
+            passed.push((number, place, here));
+        }
+        let states = port.classes(&coming, &self.network.links);
+        let waits = |states: &[ClassState]| -> Vec<Option<Duration>> {
+            states.iter().map(|state| state.wait.as_ref().ok().copied()).collect()
+        };
+        let mut moved = waits(&states) != waits(&self.states[link]);
+        for (number, place, here) in passed {
+            let behind = behind_link(port, &self.bundles[number], here, &states);
+            let slot = &mut self.hops[number][place];
+            moved |= slot.is_none();
+            *slot = Some(behind);
+        }
+        (self.states[link], self.coming[link]) = (states, coming);
+        moved
+    }
+
+    /// Returns what a bundle brings to each class of a link at this place of its route; `dropping` says which
+    /// meters of the link may drop packets.
+    fn to_classes(
+        &self,
+        port: &PortOf<'_>,
+        (number, place): (usize, usize),
+        here: &BehindMeters,
+        dropping: &[bool],
+    ) -> Vec<Coming> {
+        let bundle = &self.bundles[number];
+        let mut by_class: Vec<(usize, Vec<&MeteredPart>)> = Vec::new();
+        for part in &here.parts {
+            let class = port.class_of(&part.part.header);
+            match by_class.iter_mut().find(|(known, _)| *known == class) {
+                Some((_, parts)) => parts.push(part),
+                None => by_class.push((class, vec![part])),
+            }
+        }
+        let is_whole = by_class.len() == 1;
+        let entering = bundle.shared.filter(|_| place == 0);
+        let to_class = |(class, parts): (usize, Vec<&MeteredPart>)| {
+            let colors: Vec<Color> = parts.iter().map(|part| part.part.header.color).collect();
+            let profiles = [
+                here.meter.map(|meter| (2 * meter, &port.link.meters[meter].profile)),
+                entering.map(|shared| (2 * shared + 1, &self.network.shared_meters[shared].params)),
+            ];
+            let profiles = profiles.into_iter().flatten();
+            Coming {
+                bundle: number,
+                class,
+                curve: sum_of(&here.all, &parts),
+                policed: parts.iter().any(|part| part.meter.is_some_and(|meter| dropping[meter])),
+                content: bundle.content.filter(|_| is_whole),
+                via: place.checked_sub(1).map(|before| bundle.route[before]),
+                meters: profiles
+                    .filter_map(|(meter, profile)| Some((meter, joint(profile, &colors)?)))
+                    .collect(),
+                largest: bundle.largest,
+                smallest: bundle.smallest,
+                flows: bundle.flows.len() as u64,
+            }
+        };
+        by_class.into_iter().map(to_class).collect()
+    }
+
+    /// Returns which meters of a link may drop packets: all but those to whose profile everything keeps that
+    /// comes to them.
+    fn dropping(&self, link: usize) -> Vec<bool> {
+        let meters = &self.network.links[link].meters;
+        let mut comes: Vec<Option<Concave>> = vec![Some(Concave::zero()); meters.len()];
+        for &(number, place) in self.at[link].iter().filter(|_| !meters.is_empty()) {
+            let bundle = &self.bundles[number];
+            let (all, parts) = match place.checked_sub(1).map(|before| &self.hops[number][before]) {
+                None => (&bundle.all, &bundle.parts),
+                Some(Some(before)) => (&before.all, &before.parts),
+                Some(None) => continue,
+            };
+            let taken = parts.iter().filter_map(|part| AggregateMeter::taken_by(meters, &part.header));
+            let mut taken: Vec<usize> = taken.collect();
+            taken.sort_unstable();
+            taken.dedup();
+            for meter in taken {
+                comes[meter] = comes[meter].take().zip(all.as_ref().ok()).map(|(sum, all)| sum.plus(all));
+            }
+        }
+        let drops = |(meter, comes): (&AggregateMeter, Option<Concave>)| {
+            meter.profile.actions().drop_any() && !comes.is_some_and(|comes| keeps_to(&meter.profile, &comes))
+        };
+        meters.iter().zip(comes).map(drops).collect()
+    }
+
+    /// Returns the flows with windows whose timers may expire while packets wait, with the reason.
+    fn late_timers(&self) -> Vec<(usize, String)> {
+        let mut late = Vec::new();
+        for (number, bundle) in self.bundles.iter().enumerate().filter(|(_, bundle)| bundle.content.is_some())
+        {
+            let spec = &self.network.flows[bundle.flows.start];
+            let Some(flight) = spec.transport.in_flight() else { continue };
+            let other = self
+                .bundles
+                .iter()
+                .position(|other| other.flows == bundle.flows && other.acknowledges != bundle.acknowledges);
+            let both = [Some(number), other].map(|number| number.and_then(|number| self.transit(number)));
+            let trip = both.into_iter().try_fold(flight.delayed_ack, |sum, time| Some(sum + time?));
+            let why = match trip {
+                Some(trip) if trip < flight.timeout => continue,
+                Some(trip) => format!(
+                    "TCP bounds what it has in the network by its window, but a round trip may take {}, and it sends again after {}",
+                    perhop_core::scheduler::span(trip.as_nanos().into()),
+                    perhop_core::scheduler::span(flight.timeout.as_nanos().into())
+                ),
+                None => "TCP sends as fast as its window lets it; a policer or an access link would bound it"
+                    .to_owned(),
+            };
+            late.push((number, why));
+        }
+        late
+    }
+
+    /// Returns the longest time on the way of a bundle's packets, their hosts included, where these queue
+    /// nothing that a window does not bound.
+    fn transit(&self, number: usize) -> Option<Duration> {
+        let bundle = &self.bundles[number];
+        let spec = &self.network.flows[bundle.flows.start];
+        if bundle.route.iter().any(|&link| self.network.links[link].medium.reorders()) {
+            return None;
+        }
+        let mut hosts = [spec.access.as_ref(), spec.egress.as_ref()].into_iter().flatten();
+        let hosts = hosts.try_fold(Duration::ZERO, |sum, access| {
+            // All that the flow has in the network may wait at its own link.
+            let content = perhop_core::curves::bytes(bundle.content? / bundle.flows.len().max(1) as i128);
+            Some(sum + access.delay + access.rate.time_of(content) + Duration::from_nanos(2))
+        })?;
+        let jitter = spec.dispatch_jitter.unwrap_or(Duration::ZERO);
+        let links = bundle.route.iter().enumerate().map(|(place, _)| self.hop_time(number, place));
+        links.into_iter().try_fold(hosts + jitter, |sum, time| Some(sum + time?))
+    }
+
+    /// Returns the longest time from when a packet comes to a link on the route until it is at the next one.
+    pub(crate) fn hop_time(&self, number: usize, place: usize) -> Option<Duration> {
+        let link = self.bundles[number].route[place];
+        let port = self.ports[link].as_ref()?;
+        let classes = self.coming[link].iter().filter(|part| part.bundle == number).map(|part| part.class);
+        let sent = classes
+            .map(|class| self.states[link][class].sent)
+            .try_fold(Duration::ZERO, |most, sent| Some(most.max(sent?)));
+        let delays = port.link.medium.changes.iter().filter_map(|change| change.delay);
+        let delay = delays.fold(port.link.delay, Duration::max);
+        let drawn = port.link.medium.jitter.map_or(Some(Duration::ZERO), |jitter| jitter.max);
+        Some(sent? + delay + drawn?)
+    }
+
+    fn report(self, notes: Vec<String>) -> Bounds {
+        let mut links = Vec::with_capacity(self.ports.len());
+        for (number, spec) in self.network.links.iter().enumerate() {
+            let lossy = spec.medium.is_lossy().then(|| "the link itself loses packets".to_owned());
+            match &self.ports[number] {
+                Some(port) => links.push(port.report(&self.states[number], &self.coming[number], lossy)),
+                None => links.push(PortOf::new(spec).report(&[], &[], lossy)),
+            }
+        }
+        let paths = Paths::new(&self);
+        let mut flows: Vec<Option<FlowBounds>> = vec![None; self.network.flows.len()];
+        for (number, bundle) in self.bundles.iter().enumerate().filter(|(_, bundle)| !bundle.acknowledges) {
+            let bound = paths.flow(number, |link, class| self.loss_at(link, class));
+            for flow in bundle.flows.clone() {
+                flows[flow] =
+                    Some(FlowBounds { name: self.network.flows[flow].name.clone(), ..bound.clone() });
+            }
+        }
+        let none = || FlowBounds {
+            name: String::new(),
+            delay: Delay(Err("no route".into())),
+            loss: Loss(Some("no route".into())),
+            method: None,
+            route: Vec::new(),
+            steps: Vec::new(),
+        };
+        Bounds { links, flows: flows.into_iter().map(|flow| flow.unwrap_or_else(none)).collect(), notes }
+    }
+
+    /// Returns why a packet of a class may be lost at a link.
+    fn loss_at(&self, link: usize, class: usize) -> Option<String> {
+        let port = self.ports[link].as_ref()?;
+        let spec = port.link;
+        let lossy = spec.medium.is_lossy().then(|| "the link itself loses packets".to_owned());
+        loss(class, &self.states[link]).or(lossy)
+    }
+}
+
+/// A part behind the meters of a link.
+#[derive(Clone, Debug)]
+struct MeteredPart {
+    part: Part,
+    /// The meter of the link that has taken it.
+    meter: Option<usize>,
+}
+
+/// What a bundle brings behind the meters of a link.
+#[derive(Clone, Debug)]
+struct BehindMeters {
+    all: Result<Concave, String>,
+    parts: Vec<MeteredPart>,
+    /// The meter that takes all of it.
+    meter: Option<usize>,
+}
+
+fn behind_meters(before: &AtHop, spec: &LinkSpec) -> BehindMeters {
+    if spec.meters.is_empty() {
+        let parts = before.parts.iter().cloned().map(|part| MeteredPart { part, meter: None });
+        return BehindMeters { all: before.all.clone(), parts: parts.collect(), meter: None };
+    }
+    let taken: Vec<Option<usize>> =
+        before.parts.iter().map(|part| AggregateMeter::taken_by(&spec.meters, &part.header)).collect();
+    let meter = taken[0].filter(|_| taken.iter().all(|other| *other == taken[0]));
+    let mut parts: Vec<MeteredPart> = Vec::new();
+    for (part, meter) in before.parts.iter().zip(&taken) {
+        for header in AggregateMeter::possible(&spec.meters, part.header) {
+            let bucket = meter.and_then(|meter| joint(&spec.meters[meter].profile, &[header.color]));
+            let own = match (&part.own, bucket) {
+                (Some(own), Some(bucket)) => Some(own.min(&bucket)),
+                (own, bucket) => own.clone().or(bucket),
+            };
+            match parts.iter_mut().find(|known| known.part.header == header) {
+                Some(known) => {
+                    let sum = known.part.own.as_ref().zip(own.as_ref()).map(|(one, other)| one.plus(other));
+                    known.part.own = sum;
+                }
+                None => parts.push(MeteredPart { part: Part { header, own }, meter: *meter }),
+            }
+        }
+    }
+    let mut all = before.all.clone();
+    if let Some(profile) =
+        meter.map(|meter| &spec.meters[meter].profile).filter(|profile| profile.actions().drop_any())
+    {
+        let colors: Vec<Color> = profile.colors_marked().collect();
+        if let Some(bucket) = joint(profile, &colors) {
+            all = Ok(all.map_or_else(|_| bucket.clone(), |all| all.min(&bucket)));
+        }
+    }
+    BehindMeters { all, parts, meter }
+}
+
+/// Returns what packets of these colors do not exceed behind a meter of several flows. A marker never lowers
+/// the drop precedence with which a packet comes, so only colors with all better ones have a bound.
+fn joint(profile: &perhop_core::meter::MeterParams, colors: &[Color]) -> Option<Concave> {
+    let worst = colors.iter().max()?;
+    let with_better: Vec<Color> = Color::ALL.into_iter().filter(|color| color <= worst).collect();
+    bucket_of(&profile.buckets(), &with_better)
+}
+
+/// Returns what the parts of a bundle that go to one class do not exceed together.
+fn sum_of(all: &Result<Concave, String>, parts: &[&MeteredPart]) -> Result<Concave, String> {
+    let apart = parts.iter().try_fold(Concave::zero(), |sum, part| Some(sum.plus(part.part.own.as_ref()?)));
+    match (all, apart) {
+        (Ok(all), Some(apart)) => Ok(all.min(&apart)),
+        (Err(_), Some(apart)) => Ok(apart),
+        (all, None) => all.clone(),
+    }
+}
+
+/// Returns what a bundle brings behind a link.
+fn behind_link(port: &PortOf<'_>, bundle: &Bundle, here: BehindMeters, states: &[ClassState]) -> AtHop {
+    let rate = port.link.rate;
+    let fastest = if port.link.medium.is_steady() { rate.time_of(bundle.smallest) } else { Duration::ZERO };
+    // All packets have arrived and have been sent within these times: they come closer by the difference.
+    let spread = |class: usize| {
+        let state = &states[class];
+        let own = match &state.wait {
+            Ok(wait) if port.link.medium.is_steady() => {
+                *wait + rate.time_of(bundle.largest) + Duration::from_nanos(1)
+            }
+            _ => state.sent?,
+        };
+        Some((own - fastest) + port.jitter?)
+    };
+    let mut most = Some(Duration::ZERO);
+    let parts = here.parts.into_iter().map(|MeteredPart { part: Part { header, own }, .. }| {
+        let spread = spread(port.class_of(&header));
+        most = most.zip(spread).map(|(most, spread)| most.max(spread));
+        let own = own.zip(spread).map(|(own, spread)| own.delayed(spread));
+        Part { header, own }
+    });
+    let parts = parts.collect();
+    let all = match (here.all, most) {
+        (Ok(all), Some(most)) => Ok(all.delayed(most)),
+        (Ok(_), None) => Err(format!("its wait at `{}` has no bound", port.link.name)),
+        (Err(why), _) => Err(why),
+    };
+    AtHop { all, parts }
+}

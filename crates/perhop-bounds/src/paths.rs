@@ -1,0 +1,257 @@
+//! Whole routes: each analysis bounds the delay of a flow, and the least bound counts.
+
+use perhop_core::curves::{Convex, Line, Nanobits, delay, nanobits};
+use perhop_core::scheduler::{Arriving, Serving, Step, span};
+use perhop_core::{Duration, curves};
+
+use crate::analysis::Analysis;
+use crate::port::Coming;
+use crate::report::{Delay, FlowBounds, Loss};
+
+/// More visits than these are left out: total flow analysis alone takes time in proportion to the network.
+const MOST_VISITS: usize = 4_000_000;
+
+/// What flows beside the one of interest bring, by one token bucket: a rate and a burst.
+#[derive(Clone, Copy, Debug, Default)]
+struct Beside {
+    rate: i128,
+    burst: Nanobits,
+}
+
+/// The routes of a network.
+pub(crate) struct Paths<'a> {
+    analysis: &'a Analysis<'a>,
+    /// Whether the network is small enough to look at each route by itself.
+    whole_routes: bool,
+}
+
+impl<'a> Paths<'a> {
+    pub(crate) fn new(analysis: &'a Analysis<'a>) -> Self {
+        let visits =
+            analysis.bundles.iter().flat_map(|bundle| &bundle.route).map(|&link| analysis.at[link].len());
+        Self { analysis, whole_routes: visits.sum::<usize>() <= MOST_VISITS }
+    }
+
+    /// Returns the bounds of the flows of a bundle of data; `may_lose` says why a class of a link may lose packets.
+    pub(crate) fn flow(
+        &self,
+        number: usize,
+        may_lose: impl Fn(usize, usize) -> Option<String>,
+    ) -> FlowBounds {
+        let Analysis { network, bundles, coming, .. } = self.analysis;
+        let bundle = &bundles[number];
+        let route: Vec<String> = bundle.route.iter().map(|&link| network.links[link].name.clone()).collect();
+        let lost = bundle.route.iter().find_map(|&link| {
+            let own = coming[link].iter().filter(|part| part.bundle == number);
+            let policed = own.clone().any(|part| part.policed);
+            let policed = policed.then(|| "a policer drops what is out of profile".to_owned());
+            let lost = policed.or_else(|| own.map(|part| part.class).find_map(|class| may_lose(link, class)));
+            lost.map(|why| format!("`{}`: {why}", network.links[link].name))
+        });
+        let (delay, method, steps) = match self.least(number) {
+            Ok((delay, method, steps)) => (Delay(Ok(delay)), Some(method), steps),
+            Err(why) => (Delay(Err(why)), None, Vec::new()),
+        };
+        FlowBounds {
+            name: String::new(),
+            delay,
+            loss: Loss(bundle.policed.clone().or(lost)),
+            method,
+            route,
+            steps,
+        }
+    }
+
+    /// Returns the least bound on a flow's delay, by which analysis, and its derivation.
+    fn least(&self, number: usize) -> Result<(Duration, &'static str, Vec<Step>), String> {
+        let (total, mut steps) = self.total(number)?;
+        let bundle = &self.analysis.bundles[number];
+        let mut best = (total, "total flow analysis");
+        if bundle.route.len() > 1 && self.whole_routes {
+            let analyses: [(&str, &str, Option<Convex>); 2] = [
+                (
+                    "separated flow analysis",
+                    "Le Boudec & Thiran 2001, section 6.2 and theorem 1.4.6",
+                    self.separated(number),
+                ),
+                (
+                    "pay multiplexing only once",
+                    "Schmitt, Zdarsky & Fidler 2008, theorem 3",
+                    self.once(number),
+                ),
+            ];
+            for (method, source, service) in analyses {
+                let Some((service, one)) = service.zip(bundle.one.as_ref()) else { continue };
+                let Some(queued) = delay(one, &service) else { continue };
+                let all = self.outside_queues(number).map(|rest| queued + rest);
+                let Some(all) = all else { continue };
+                steps.push(Step::new(
+                    format!("{method}: one flow, {}, through the service of the whole route", Arriving(one)),
+                    format!(
+                        "h(α, {}) + the rest of the way = {}",
+                        Serving(&service),
+                        span(all.as_nanos().into())
+                    ),
+                    source,
+                ));
+                if all < best.0 {
+                    best = (all, method);
+                }
+            }
+        }
+        steps.push(Step::new(
+            format!("the least bound is that of {}", best.1),
+            span(best.0.as_nanos().into()),
+            "",
+        ));
+        Ok((best.0, best.1, steps))
+    }
+
+    /// Total flow analysis: the longest times at all hops, one after the other.
+    fn total(&self, number: usize) -> Result<(Duration, Vec<Step>), String> {
+        let Analysis { network, bundles, states, coming, .. } = self.analysis;
+        let bundle = &bundles[number];
+        let host = bundle.host.ok_or_else(|| {
+            bundle.all.clone().err().unwrap_or_else(|| "its access link is too slow".into())
+        })?;
+        let mut sum = host;
+        let mut steps = vec![Step::new("the host and its access link", span(host.as_nanos().into()), "")];
+        for (place, &link) in bundle.route.iter().enumerate() {
+            let name = &network.links[link].name;
+            let time = self.analysis.hop_time(number, place).ok_or_else(|| {
+                let mut own = coming[link].iter().filter(|part| part.bundle == number);
+                let why = own.find_map(|part| states[link][part.class].wait.clone().err());
+                format!("`{name}`: {}", why.unwrap_or_else(|| "its delay has no bound".into()))
+            })?;
+            sum = sum + time;
+            steps.push(Step::new(
+                format!("`{name}`: the longest wait, the transmission, and the propagation delay"),
+                span(time.as_nanos().into()),
+                "",
+            ));
+        }
+        let egress = self.egress(number).ok_or("the receiver's access link is too slow")?;
+        if !egress.is_zero() {
+            steps.push(Step::new("the receiver's access link", span(egress.as_nanos().into()), ""));
+        }
+        let sum = sum + egress;
+        steps.push(Step::new(
+            "total flow analysis: all of these",
+            span(sum.as_nanos().into()),
+            "Schmitt & Zdarsky 2006",
+        ));
+        Ok((sum, steps))
+    }
+
+    /// Returns the longest time at the receiver's access link.
+    fn egress(&self, number: usize) -> Option<Duration> {
+        let bundle = &self.analysis.bundles[number];
+        let spec = &self.analysis.network.flows[bundle.flows.start];
+        let Some(access) = &spec.egress else { return Some(Duration::ZERO) };
+        let mut arriving = bundle.one.clone()?;
+        for (place, &link) in bundle.route.iter().enumerate() {
+            // The propagation delay is the same for all packets, so it makes no difference between them.
+            let time = self.analysis.hop_time(number, place)?;
+            arriving = arriving.delayed(time - self.analysis.network.links[link].delay);
+        }
+        let service = Convex::rate_latency(access.rate, Duration::from_nanos(2));
+        Some(delay(&arriving, &service)? + access.delay)
+    }
+
+    /// Returns the time on a route outside of queues and transmissions.
+    fn outside_queues(&self, number: usize) -> Option<Duration> {
+        let Analysis { network, bundles, .. } = self.analysis;
+        let bundle = &bundles[number];
+        let links = bundle.route.iter().map(|&link| &network.links[link]);
+        let on_links = links.map(|link| link.medium.is_constant().then_some(link.delay));
+        let sum = on_links.into_iter().try_fold(Duration::ZERO, |sum, delay| Some(sum + delay?));
+        Some(bundle.host? + sum? + self.egress(number)?)
+    }
+
+    /// Returns what flows beside one flow of a bundle bring to a class of a link on its route, and the class.
+    fn beside(&self, number: usize, at: usize) -> Option<(usize, Beside)> {
+        let coming = &self.analysis.coming;
+        let mut own = coming[at].iter().filter(|part| part.bundle == number);
+        let class = own.next()?.class;
+        if own.next().is_some() {
+            return None; // Its packets go to several classes.
+        }
+        let mut beside = Beside::default();
+        for part in coming[at].iter().filter(|part| part.class == class) {
+            let line = part.curve.as_ref().ok()?.lines()[0];
+            let flows = i128::from(part.flows.max(1));
+            let share = if part.bundle == number { (flows - 1, flows) } else { (1, 1) };
+            beside.rate += curves::divided_up(line.rate * share.0, share.1);
+            beside.burst =
+                beside.burst.saturating_add(curves::divided_up(line.amount.checked_mul(share.0)?, share.1));
+        }
+        Some((class, beside))
+    }
+
+    /// Separated flow analysis: at each hop, what a FIFO leaves to the flow beside all others (the member of
+    /// the FIFO family with θ = T + b / R); the hops as one server. All hops but the last hold a packet back
+    /// until it is complete.
+    fn separated(&self, number: usize) -> Option<Convex> {
+        let Analysis { bundles, states, .. } = self.analysis;
+        let bundle = &bundles[number];
+        let mut whole: Option<Convex> = None;
+        for (place, &link) in bundle.route.iter().enumerate() {
+            let (class, beside) = self.beside(number, link)?;
+            let strict = states[link][class].guarantee.as_ref()?.strict.as_ref()?;
+            // A curve of the family holds for one line: the greatest of several need not be one.
+            let line = strict.slopes().last()?;
+            let rate = line.rate - beside.rate;
+            let latest = line.amount.saturating_add(beside.burst);
+            let left = (rate > 0).then(|| Line { rate, amount: curves::scaled_up(latest, rate, line.rate) });
+            let left = Convex::of(vec![left?]);
+            let left =
+                if place + 1 < bundle.route.len() { left.less(nanobits(bundle.largest)) } else { left };
+            whole = Some(whole.map_or_else(|| left.clone(), |whole| whole.then(&left)));
+        }
+        whole.filter(|whole| !whole.is_none())
+    }
+
+    /// Pay multiplexing only once: the route as one server, at which each other flow pays its burst once, where
+    /// it joins the route for the first time. For any order of service within a class.
+    fn once(&self, number: usize) -> Option<Convex> {
+        let Analysis { bundles, states, coming, .. } = self.analysis;
+        let bundle = &bundles[number];
+        let mut least = i128::MAX;
+        let mut latency_cost: Vec<(i128, Nanobits)> = Vec::with_capacity(bundle.route.len());
+        let mut bursts: Nanobits = 0;
+        let mut class_before = None;
+        for (place, &link) in bundle.route.iter().enumerate() {
+            let (class, beside) = self.beside(number, link)?;
+            let strict = states[link][class].guarantee.as_ref()?.strict.as_ref()?;
+            let line = *strict.slopes().last()?;
+            let packet = if place + 1 < bundle.route.len() { nanobits(bundle.largest) } else { 0 };
+            least = least.min(line.rate - beside.rate);
+            latency_cost
+                .push((curves::divided_up(line.amount.saturating_add(packet), line.rate), beside.rate));
+            let before = place.checked_sub(1).map(|before| bundle.route[before]);
+            let accompanies = |part: &Coming| {
+                let before = before.filter(|_| part.via == before);
+                before.zip(class_before).is_some_and(|(before, class)| {
+                    let place = coming[before].partition_point(|other| other.bundle < part.bundle);
+                    let same = coming[before][place..].iter().take_while(|other| other.bundle == part.bundle);
+                    same.into_iter().any(|other| other.class == class)
+                })
+            };
+            let joins = coming[link].iter().filter(|part| part.class == class && !accompanies(part));
+            for part in joins {
+                let amount = part.curve.as_ref().ok()?.lines()[0].amount;
+                let flows = i128::from(part.flows.max(1));
+                let share = if part.bundle == number { (flows - 1, flows) } else { (1, 1) };
+                bursts = bursts.saturating_add(curves::divided_up(amount.checked_mul(share.0)?, share.1));
+            }
+            class_before = Some(class);
+        }
+        if least <= 0 {
+            return None;
+        }
+        let amount = latency_cost.into_iter().try_fold(bursts, |sum, (latency, rate)| {
+            sum.checked_add(latency.checked_mul(rate.checked_add(least)?)?)
+        })?;
+        Some(Convex::of(vec![Line { rate: least, amount }]))
+    }
+}

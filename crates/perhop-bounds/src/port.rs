@@ -1,0 +1,391 @@
+//! One link: what comes to the classes of its scheduler, what they are guaranteed, and what follows.
+
+use perhop_core::curves::{Concave, Nanobits, backlog, bytes, delay, delay_behind, nanobits};
+use perhop_core::medium::Medium;
+use perhop_core::scheduler::{
+    AnyScheduler, Arriving, Discipline, Guarantee, Load, SchedulerParams, Server, Step, size, span,
+};
+use perhop_core::{Bytes, Depth, Duration, Environment, Header, Streams};
+use perhop_sim::LinkSpec;
+
+use crate::arrivals::line_rate;
+use crate::report::{Backlog, ClassBounds, Delay, LinkBounds, Loss};
+
+/// A link, prepared.
+pub(crate) struct PortOf<'a> {
+    pub(crate) link: &'a LinkSpec,
+    scheduler: SchedulerParams,
+    classifier: AnyScheduler<Header>,
+    pub(crate) server: Server,
+    pub(crate) names: Vec<String>,
+    /// By how much longer one packet may take on the way than another; `None` without a bound.
+    pub(crate) jitter: Option<Duration>,
+}
+
+/// What comes to a class from one bundle of flows.
+#[derive(Clone, Debug)]
+pub(crate) struct Coming {
+    /// The number of the bundle.
+    pub(crate) bundle: usize,
+    pub(crate) class: usize,
+    /// All that comes; why it has no bound otherwise.
+    pub(crate) curve: Result<Concave, String>,
+    /// What the flows have in the network at most, if all of it may wait here.
+    pub(crate) content: Option<Nanobits>,
+    /// The link by which it comes.
+    pub(crate) via: Option<usize>,
+    /// A meter here may drop some of it.
+    pub(crate) policed: bool,
+    /// The meters that it shares with others here, each with what all of these do not exceed.
+    pub(crate) meters: Vec<(usize, Concave)>,
+    pub(crate) largest: Bytes,
+    pub(crate) smallest: Bytes,
+    pub(crate) flows: u64,
+}
+
+/// What a class is guaranteed, and what follows.
+#[derive(Clone, Debug)]
+pub(crate) struct ClassState {
+    /// The longest wait, or why there is no bound.
+    pub(crate) wait: Result<Duration, String>,
+    /// The longest time until a packet has been sent; on a link of one rate, the wait and the transmission.
+    pub(crate) sent: Option<Duration>,
+    pub(crate) guarantee: Option<Guarantee>,
+    pub(crate) load: Load,
+    /// What comes of flows with windows.
+    content: Option<(Nanobits, Concave)>,
+    /// The most packets that wait if nothing is dropped.
+    packets: Option<u64>,
+    waiting: Option<Nanobits>,
+}
+
+impl<'a> PortOf<'a> {
+    pub(crate) fn new(link: &'a LinkSpec) -> Self {
+        let scheduler = link.queue.clone().unwrap_or_else(LinkSpec::unlimited);
+        let streams = Streams { seed: 0, path: "" };
+        let classifier = scheduler.clone().build(Environment { rate: link.rate }, streams);
+        let names = (0..classifier.classes()).map(|class| classifier.class_name(class).to_owned()).collect();
+        let server = if link.medium.is_steady() {
+            Server::link(link.rate)
+        } else {
+            Server { is_link: false, ..Server::over(link.medium.least_service(link.rate), link.rate) }
+        };
+        let jitter = link.medium.most_jitter(link.delay);
+        Self { link, scheduler, classifier, server, names, jitter }
+    }
+
+    pub(crate) fn class_of(&self, header: &Header) -> usize {
+        self.classifier.class_of(header)
+    }
+
+    fn medium(&self) -> &Medium {
+        &self.link.medium
+    }
+
+    /// Returns what each class is guaranteed where this comes to the link; `brings` is the rate of a link by
+    /// which something comes.
+    pub(crate) fn classes(&self, coming: &[Coming], links: &[LinkSpec]) -> Vec<ClassState> {
+        let mut states: Vec<ClassState> =
+            (0..self.names.len()).map(|class| ClassState::of(class, coming, links)).collect();
+        let loads: Vec<Load> = states.iter().map(|state| state.load.clone()).collect();
+        let guarantees = self.scheduler.guarantees(&self.server, &loads);
+        for (class, (state, guarantee)) in states.iter_mut().zip(guarantees).enumerate() {
+            if state.load.flows == 0 {
+                state.wait = Ok(Duration::ZERO);
+                (state.packets, state.waiting) = (Some(0), Some(0));
+                continue;
+            }
+            let unbounded = || {
+                let of_class = coming.iter().filter(|part| part.class == class);
+                of_class
+                    .filter(|part| part.content.is_none())
+                    .find_map(|part| part.curve.as_ref().err().cloned())
+            };
+            match guarantee {
+                Err(reason) => state.wait = Err(reason),
+                Ok(guarantee) => {
+                    let wait = state.longest(&guarantee);
+                    let rest = "more may come than the link serves".to_owned();
+                    state.wait = wait.ok_or_else(|| unbounded().unwrap_or(rest));
+                    state.guarantee = Some(guarantee);
+                }
+            }
+            self.settle(state, class, coming);
+        }
+        states
+    }
+
+    /// Notes the time until packets are sent, and what waits.
+    fn settle(&self, state: &mut ClassState, class: usize, coming: &[Coming]) {
+        let Some(guarantee) = &state.guarantee else { return };
+        let arrivals = state.load.arrivals.as_ref();
+        if let Ok(wait) = state.wait {
+            state.sent = if self.medium().is_steady() {
+                Some(wait + self.link.rate.time_of(state.load.largest) + Duration::from_nanos(2))
+            } else {
+                let curve = arrivals.zip(guarantee.strict.as_ref());
+                curve.and_then(|(arrivals, strict)| delay(arrivals, strict))
+            };
+        }
+        // The wait by the limit would make itself true.
+        let of_class = coming.iter().filter(|part| part.class == class);
+        let undropped = guarantee.wait(&state.load);
+        state.packets = undropped.and_then(|wait| of_class.map(|part| packets_within(part, wait)).sum());
+        let by_curve =
+            arrivals.zip(guarantee.strict.as_ref()).and_then(|(arrivals, strict)| backlog(arrivals, strict));
+        // All that waits came within the longest wait.
+        let by_time = arrivals.zip(state.wait.as_ref().ok()).map(|(arrivals, wait)| arrivals.at(*wait));
+        let by_windows = state.content.as_ref().zip(state.wait.as_ref().ok());
+        let by_windows = by_windows.map(|((content, others), wait)| content.saturating_add(others.at(*wait)));
+        let by_limit = guarantee.room.limit.and_then(|limit| ahead(limit, state.load.largest));
+        state.waiting = [by_curve, by_time, by_windows, by_limit].into_iter().flatten().min();
+    }
+
+    /// Returns the bounds of the link and its classes.
+    pub(crate) fn report(
+        &self,
+        states: &[ClassState],
+        coming: &[Coming],
+        lossy: Option<String>,
+    ) -> LinkBounds {
+        let classes: Vec<ClassBounds> =
+            (0..states.len()).map(|class| self.report_class(class, states, coming)).collect();
+        let longest = classes.iter().map(|class| class.delay.0.clone()).collect::<Result<Vec<_>, _>>();
+        let most = classes.iter().map(|class| class.backlog.0.clone()).collect::<Result<Vec<_>, _>>();
+        let dropped = classes.iter().find_map(|class| class.loss.0.clone());
+        LinkBounds {
+            name: self.link.name.clone(),
+            delay: Delay(longest.map(|waits| waits.into_iter().max().unwrap_or_default())),
+            backlog: Backlog(most.map(|bytes| bytes.into_iter().sum())),
+            loss: Loss(dropped.or(lossy)),
+            classes,
+        }
+    }
+
+    fn report_class(&self, class: usize, states: &[ClassState], coming: &[Coming]) -> ClassBounds {
+        let state = &states[class];
+        let reason = || state.wait.clone().err().unwrap_or_else(|| "what waits has no bound".into());
+        let mut steps = Vec::new();
+        if state.load.flows > 0 {
+            steps.extend(arrival_steps(class, coming, state));
+            steps.extend(state.guarantee.iter().flat_map(|guarantee| guarantee.steps.iter().cloned()));
+            if let Ok(wait) = state.wait {
+                steps.push(Step::new(
+                    "the longest wait: the horizontal deviation of what comes before a packet from what is served",
+                    format!("h(α, β) = {}", span(wait.as_nanos().into())),
+                    "Le Boudec & Thiran 2001, theorem 1.4.2",
+                ));
+            }
+        }
+        ClassBounds {
+            name: self.names[class].clone(),
+            delay: Delay(state.wait.clone()),
+            backlog: Backlog(state.waiting.map(|most| bytes(most).get()).ok_or_else(reason)),
+            loss: Loss(loss(class, states)),
+            steps,
+        }
+    }
+}
+
+impl ClassState {
+    /// Returns the load of a class, with what flows with windows bring and what comes of the others.
+    fn of(class: usize, coming: &[Coming], links: &[LinkSpec]) -> Self {
+        let of_class: Vec<&Coming> = coming.iter().filter(|part| part.class == class).collect();
+        let largest = of_class.iter().map(|part| part.largest).max().unwrap_or_default();
+        let smallest = of_class.iter().map(|part| part.smallest).min().unwrap_or_default();
+        let flows = of_class.iter().map(|part| part.flows).sum();
+        let arrivals = together(&of_class, links);
+        let content = of_class.iter().filter_map(|part| part.content).reduce(i128::saturating_add);
+        let others: Vec<&Coming> = of_class.iter().copied().filter(|part| part.content.is_none()).collect();
+        let content = content.zip(together(&others, links));
+        Self {
+            wait: Ok(Duration::ZERO),
+            sent: None,
+            guarantee: None,
+            load: Load { arrivals, largest, smallest, flows },
+            content,
+            packets: None,
+            waiting: None,
+        }
+    }
+
+    /// Returns the longest wait in a class: by its arrivals, by the windows of its flows, or by its limit.
+    fn longest(&self, guarantee: &Guarantee) -> Option<Duration> {
+        let by_curve = guarantee.wait(&self.load);
+        let strict = guarantee.strict.as_ref();
+        let windows = self.content.as_ref().zip(strict);
+        let by_windows =
+            windows.and_then(|((content, others), strict)| delay_behind(*content, others, strict));
+        // A packet that is let in finds no more than the limit with itself, and one in transmission.
+        let in_transmission = nanobits(self.load.largest);
+        let limit = guarantee.room.limit.and_then(|limit| ahead(limit, self.load.largest));
+        let served = guarantee.behind_limit.as_ref().or(strict);
+        let by_limit = limit
+            .zip(served)
+            .and_then(|(limit, served)| served.time_of(limit.saturating_add(in_transmission)));
+        [by_curve, by_windows, by_limit].into_iter().flatten().min()
+    }
+
+    /// Returns the most that waits if nothing is dropped.
+    fn undropped(&self) -> Option<Nanobits> {
+        let (guarantee, arrivals) = (self.guarantee.as_ref()?, self.load.arrivals.as_ref());
+        let strict = guarantee.strict.as_ref();
+        let by_curve = arrivals.zip(strict).and_then(|(arrivals, strict)| backlog(arrivals, strict));
+        let by_time = arrivals.zip(guarantee.wait(&self.load)).map(|(arrivals, wait)| arrivals.at(wait));
+        let by_windows = self.content.as_ref().zip(strict).and_then(|((content, others), strict)| {
+            Some(content.saturating_add(others.at(delay_behind(*content, others, strict)?)))
+        });
+        [by_curve, by_time, by_windows].into_iter().flatten().min()
+    }
+
+    /// Returns the most packets that wait if nothing is dropped.
+    fn undropped_packets(&self) -> Option<i128> {
+        let by_size = self.undropped()? / nanobits(self.load.smallest).max(1);
+        let by_flow = self.packets.filter(|_| self.load.arrivals.is_some());
+        Some(by_flow.map_or(by_size, |by_flow| by_size.min(by_flow.into())))
+    }
+}
+
+/// Returns why a packet of a class may be dropped; `None` if none can be.
+pub(crate) fn loss(class: usize, states: &[ClassState]) -> Option<String> {
+    let state = &states[class];
+    if state.load.flows == 0 {
+        return None;
+    }
+    let (wait, guarantee) = match (&state.wait, &state.guarantee) {
+        (Ok(wait), Some(guarantee)) => (*wait, guarantee),
+        (Err(reason), _) => return Some(reason.clone()),
+        (Ok(_), None) => return Some("nothing is guaranteed".into()),
+    };
+    if let Some(because) = &guarantee.room.because {
+        return Some(because.clone());
+    }
+    if let Some(patience) = guarantee.room.patience.filter(|patience| wait > *patience) {
+        let [wait, patience] = [wait, patience].map(|time| span(time.as_nanos().into()));
+        return Some(format!("packets may wait {wait}, and are dropped for waiting from {patience} on"));
+    }
+    let Some(spared) = guarantee.room.spared else {
+        return Some("its AQM may drop a packet before the queue is full".into());
+    };
+    // Classes that share a queue share its room.
+    let sharing = states.iter().filter(|other| {
+        other.load.flows > 0 && other.guarantee.as_ref().is_some_and(|other| other.queue == guarantee.queue)
+    });
+    let (most, room) = match spared {
+        Depth::Packets(u64::MAX) => return None,
+        Depth::Packets(room) => (sum(sharing.map(ClassState::undropped_packets)), i128::from(room)),
+        Depth::Bytes(room) => (sum(sharing.map(ClassState::undropped)), nanobits(Bytes::new(room))),
+    };
+    match most {
+        Some(most) if most <= room => None,
+        Some(_) => Some(format!("more may wait than {spared}")),
+        None => Some(format!("what comes has no bound, and {spared} may wait without a drop")),
+    }
+}
+
+fn sum(parts: impl Iterator<Item = Option<i128>>) -> Option<i128> {
+    parts.into_iter().try_fold(0_i128, |sum, part| Some(sum.saturating_add(part?)))
+}
+
+/// Returns how many packets of a bundle come within a time at most.
+fn packets_within(coming: &Coming, time: Duration) -> Option<u64> {
+    let by_curve = coming.curve.as_ref().ok().map(|curve| curve.at(time));
+    let most = [by_curve, coming.content].into_iter().flatten().min()?;
+    u64::try_from(most / nanobits(coming.smallest).max(1)).ok()
+}
+
+/// Returns what may wait by a limit, in 10⁻⁹ bit.
+fn ahead(limit: Depth, largest: Bytes) -> Option<Nanobits> {
+    match limit {
+        Depth::Packets(u64::MAX) => None,
+        Depth::Packets(packets) => Some(i128::from(packets).saturating_mul(nanobits(largest))),
+        Depth::Bytes(bytes) => Some(nanobits(Bytes::new(bytes))),
+    }
+}
+
+/// Returns all that comes together: no more than each link brings by which it comes, nor than meters let pass.
+fn together(coming: &[&Coming], links: &[LinkSpec]) -> Option<Concave> {
+    let mut sorted: Vec<&&Coming> = coming.iter().collect();
+    sorted.sort_by_key(|part| part.via);
+    let mut all = Concave::zero();
+    let mut of_link: Option<(Option<usize>, Concave, Bytes)> = None;
+    let close = |all: &Concave, (via, sum, largest): (Option<usize>, Concave, Bytes)| {
+        let steady = via.map(|via| &links[via]).filter(|link| link.medium.keeps_intervals());
+        let sum = steady.map_or_else(|| sum.clone(), |link| sum.min(&line_rate(link.rate, largest)));
+        all.plus(&sum)
+    };
+    for part in &sorted {
+        let curve = match (&part.curve, part.via) {
+            (Ok(curve), _) => curve.clone(),
+            // A link bounds what it brings.
+            (Err(_), Some(via)) if links[via].medium.keeps_intervals() => {
+                line_rate(links[via].rate, part.largest)
+            }
+            (Err(_), _) => return None,
+        };
+        of_link = Some(match of_link.take() {
+            Some((via, sum, largest)) if via == part.via => {
+                (via, sum.plus(&curve), largest.max(part.largest))
+            }
+            Some(other) => {
+                all = close(&all, other);
+                (part.via, curve, part.largest)
+            }
+            None => (part.via, curve, part.largest),
+        });
+    }
+    if let Some(last) = of_link {
+        all = close(&all, last);
+    }
+    Some(all.min(&by_meters(coming, &all)))
+}
+
+/// Returns all that comes together by the meters that several bundles share here; without one, `all`.
+fn by_meters(coming: &[&Coming], all: &Concave) -> Concave {
+    // Bundles may have packets of different colors: the bound for the worst holds for all.
+    let mut meters: Vec<(usize, &Concave)> = Vec::new();
+    for (number, curve) in coming.iter().flat_map(|part| &part.meters) {
+        match meters.iter_mut().find(|(known, _)| known == number) {
+            Some((_, known)) if known.conforms_to(curve) => *known = curve,
+            Some(_) => {}
+            None => meters.push((*number, curve)),
+        }
+    }
+    meters.retain(|(number, curve)| {
+        let of_meter = coming.iter().flat_map(|part| &part.meters).filter(|(other, _)| other == number);
+        of_meter.into_iter().all(|(_, other)| other.conforms_to(curve))
+    });
+    let mut least = all.clone();
+    for (number, curve) in meters {
+        let others = coming.iter().filter(|part| part.meters.iter().all(|(other, _)| *other != number));
+        let sum = others
+            .map(|part| part.curve.as_ref().ok())
+            .try_fold(curve.clone(), |sum, part| Some(sum.plus(part?)));
+        if let Some(sum) = sum {
+            least = least.min(&sum);
+        }
+    }
+    least
+}
+
+fn arrival_steps(class: usize, coming: &[Coming], state: &ClassState) -> Vec<Step> {
+    let count = coming.iter().filter(|part| part.class == class).map(|part| part.flows).sum::<u64>();
+    let flows = if count == 1 { "1 flow".to_owned() } else { format!("{count} flows") };
+    let mut steps = Vec::new();
+    if let Some(arrivals) = &state.load.arrivals {
+        steps.push(Step::new(
+            format!("what comes to the class: {flows} together"),
+            format!("α(t) = {}", Arriving(arrivals)),
+            "Cruz 1991; Le Boudec & Thiran 2001, section 1.2",
+        ));
+    }
+    if let Some((content, others)) = &state.content {
+        let others = if others.is_zero() { String::new() } else { format!(" + {}", Arriving(others)) };
+        steps.push(Step::new(
+            "flows with windows never have more than these in the network",
+            format!("W = {}{others}", size(*content)),
+            "Le Boudec & Thiran 2001, section 4.3",
+        ));
+    }
+    steps
+}
