@@ -134,11 +134,12 @@ impl<'a> PortOf<'a> {
         let by_curve =
             arrivals.zip(guarantee.strict.as_ref()).and_then(|(arrivals, strict)| backlog(arrivals, strict));
         // All that waits came within the longest wait.
-        let by_time = arrivals.zip(state.wait.as_ref().ok()).map(|(arrivals, wait)| arrivals.at(*wait));
+        let stays = state.wait.as_ref().ok().filter(|_| !guarantee.outstays);
+        let by_time = arrivals.zip(stays).map(|(arrivals, wait)| arrivals.at(*wait));
         let by_windows = state.content.as_ref().zip(state.wait.as_ref().ok());
         let by_windows = by_windows.map(|((content, others), wait)| content.saturating_add(others.at(*wait)));
-        let by_limit = guarantee.room.limit.and_then(|limit| ahead(limit, state.load.largest));
-        state.waiting = [by_curve, by_time, by_windows, by_limit].into_iter().flatten().min();
+        let by_limit = guarantee.room.most(state.load.largest);
+        state.waiting = [by_curve, by_time, by_windows, by_limit, guarantee.most].into_iter().flatten().min();
     }
 
     /// Returns the bounds of the link and its classes.
@@ -216,13 +217,9 @@ impl ClassState {
         let windows = self.content.as_ref().zip(strict);
         let by_windows =
             windows.and_then(|((content, others), strict)| delay_behind(*content, others, strict));
-        // A packet that is let in finds no more than the limit with itself, and one in transmission.
-        let in_transmission = nanobits(self.load.largest);
-        let limit = guarantee.room.limit.and_then(|limit| ahead(limit, self.load.largest));
-        let served = guarantee.behind_limit.as_ref().or(strict);
-        let by_limit = limit
-            .zip(served)
-            .and_then(|(limit, served)| served.time_of(limit.saturating_add(in_transmission)));
+        let by_limit = strict
+            .and_then(|strict| guarantee.room.longest(strict, self.load.largest))
+            .or(guarantee.by_limit);
         [by_curve, by_windows, by_limit].into_iter().flatten().min()
     }
 
@@ -292,15 +289,6 @@ fn packets_within(coming: &Coming, time: Duration) -> Option<u64> {
     let by_curve = coming.curve.as_ref().ok().map(|curve| curve.at(time));
     let most = [by_curve, coming.content].into_iter().flatten().min()?;
     u64::try_from(most / nanobits(coming.smallest).max(1)).ok()
-}
-
-/// Returns what may wait by a limit, in 10⁻⁹ bit.
-fn ahead(limit: Depth, largest: Bytes) -> Option<Nanobits> {
-    match limit {
-        Depth::Packets(u64::MAX) => None,
-        Depth::Packets(packets) => Some(i128::from(packets).saturating_mul(nanobits(largest))),
-        Depth::Bytes(bytes) => Some(nanobits(Bytes::new(bytes))),
-    }
 }
 
 /// Returns all that comes together: no more than each link brings by which it comes, nor than meters let pass.

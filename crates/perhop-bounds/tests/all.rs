@@ -1,1 +1,5 @@
-//! Bounds.
+//! Bounds beside simulations, worked examples, and assumptions that scenarios break.
+
+mod faults;
+mod networks;
+mod soundness;

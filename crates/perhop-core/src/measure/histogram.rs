@@ -242,6 +242,11 @@ pub struct FlowDelays {
 }
 
 impl FlowDelays {
+    /// Returns the longest delay, exactly.
+    pub fn longest(&self) -> Duration {
+        self.longest
+    }
+
     /// Counts one delay.
     pub fn record(&mut self, delay: Duration) {
         let bin = delay_bin(delay);

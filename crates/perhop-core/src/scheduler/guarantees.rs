@@ -33,8 +33,9 @@ pub struct Server {
     pub waits: Convex,
     /// The rate of the link, at which a packet is sent that has begun.
     pub rate: Bitrate,
-    /// A packet begins to be sent only when the server has served it, as behind a token bucket.
-    pub prepaid: bool,
+    /// What the server may serve of a packet before this begins to be sent, as behind a token bucket: its tokens,
+    /// or those that come while the packet before it is on the link; zero on a link.
+    pub prepaid: Nanobits,
     /// Nothing around the scheduler takes any of the link.
     pub is_link: bool,
 }
@@ -49,9 +50,13 @@ pub struct Guarantee {
     pub waits: Vec<Convex>,
     /// No packet of the class waits longer before it begins to be sent.
     pub longest: Option<Duration>,
-    /// What is served of all that waits behind the limit of the AQM, in any time during which a packet of the
-    /// class waits, if that is other than `strict`.
-    pub behind_limit: Option<Convex>,
+    /// A packet that is dropped in the end may stay in the queue for longer.
+    pub outstays: bool,
+    /// No more of the class waits, whatever follows from the rest.
+    pub most: Option<Nanobits>,
+    /// No packet of the class that the limit of the AQM lets in waits longer, where this does not follow from
+    /// `strict`.
+    pub by_limit: Option<Duration>,
     /// What comes to the class and is let in, where the scheduler polices it.
     pub admitted: Option<Concave>,
     /// The number of the queue: classes of one queue share its AQM.
@@ -116,6 +121,21 @@ impl Load {
 }
 
 impl Room {
+    /// Returns the most that may wait by the limit, where no packet is larger.
+    pub fn most(&self, largest: Bytes) -> Option<Nanobits> {
+        match self.limit? {
+            Depth::Packets(u64::MAX) => None,
+            Depth::Packets(packets) => Some(i128::from(packets).saturating_mul(nanobits(largest))),
+            Depth::Bytes(bytes) => Some(nanobits(Bytes::new(bytes))),
+        }
+    }
+
+    /// Returns the longest wait of a packet that the limit lets in, in order of arrival: it finds no more than
+    /// the limit with itself, and a packet of this size in transmission.
+    pub fn longest(&self, service: &Convex, largest: Bytes) -> Option<Duration> {
+        service.time_of(self.most(largest)?.saturating_add(nanobits(largest)))
+    }
+
     /// Returns whether a queue with these arrivals and this service always has room, where no packet is smaller.
     pub fn holds(&self, arrivals: &Concave, service: &Convex, smallest: Bytes) -> bool {
         let Some(most) = backlog(arrivals, service) else { return false };
@@ -143,7 +163,7 @@ impl Server {
 
     /// Returns a link with this strict service curve.
     pub fn over(strict: Convex, rate: Bitrate) -> Self {
-        Self { waits: strict.clone(), strict, rate, prepaid: false, is_link: true }
+        Self { waits: strict.clone(), strict, rate, prepaid: 0, is_link: true }
     }
 
     /// Returns what is left while others go first that send no more than this in any time.
@@ -159,9 +179,14 @@ impl Server {
         first.through(&self.strict.less(nanobits(under_way)))
     }
 
+    /// Returns what the server may serve of a packet of this size before this begins to be sent.
+    pub(super) fn before_start(&self, size: Bytes) -> Nanobits {
+        if self.prepaid == 0 { 0 } else { self.prepaid.max(nanobits(size)) }
+    }
+
     /// Returns the guarantee of a class that has the server for itself.
     pub fn guarantee(&self, load: &Load) -> Guarantee {
-        let own = if self.prepaid { nanobits(load.smallest) } else { 0 };
+        let own = self.before_start(load.smallest);
         Guarantee {
             strict: Some(self.strict.clone()),
             waits: vec![self.waits.less(own)],
@@ -249,8 +274,8 @@ pub(super) fn by_deadlines(
         let sum = part.clone().try_fold(Concave::zero(), |sum, (&deadline, load)| {
             Some(sum.plus(&load.arrivals.as_ref()?.delayed(from - deadline)))
         })?;
-        let own = if server.prepaid { 0 } else { nanobits(loads[class].smallest) };
-        Some((delay(&sum.less(own), &server.waits.less(under_way))?, from))
+        let (own, paid) = (nanobits(loads[class].smallest), server.before_start(loads[class].smallest));
+        Some((delay(&sum.less(own), &server.waits.less(under_way + paid))?, from))
     };
     let guarantee = |class: usize| {
         let later = deadlines.iter().filter(|&&deadline| deadline >= deadlines[class]);

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::curves::{Concave, Convex, Line, nanobits};
+use crate::curves::{Concave, Convex, Line, nanobits, scaled_up};
 use crate::units::defaults::bytes;
 use crate::units::{UnitError, require};
 use crate::{
@@ -195,7 +195,7 @@ impl<P: Packet> Scheduler for Shaper<P> {
         let shaped = Server {
             strict: line(nanobits(largest) + debt.max(0)),
             waits: line(2 * debt.max(0)),
-            prepaid: true,
+            prepaid: scaled_up(nanobits(largest), rate, server.rate.as_bps().into()),
             is_link: false,
             ..server.clone()
         };

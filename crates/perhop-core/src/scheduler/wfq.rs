@@ -115,7 +115,11 @@ impl<P: Packet> Scheduler for Wfq<P> {
             let (own, wire) = (nanobits(load.largest), i128::from(server.rate.as_bps()));
             // What a packet of its own costs at less than the rate of the link, at which it is sent.
             let slower = |line: &Line| {
-                if server.prepaid { own } else { divided_up(own * (wire - line.rate).max(0), wire) }
+                if server.prepaid == 0 {
+                    divided_up(own * (wire - line.rate).max(0), wire)
+                } else {
+                    server.before_start(load.largest)
+                }
             };
             let share = |server: &Convex, extra: &dyn Fn(&Line) -> i128| {
                 let lines = server.slopes().iter().map(|line| Line {

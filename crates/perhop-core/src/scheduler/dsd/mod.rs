@@ -48,6 +48,7 @@ use super::{
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
+use crate::curves::backlog;
 use crate::units::defaults::{millis, probability};
 use crate::units::{UnitError, fixed, require};
 use crate::{
@@ -243,16 +244,19 @@ impl<P: Packet> Scheduler for Dsd<P> {
                 .then(|| "more duplicates may wait in the virtual queue than it has room for".to_owned());
             Guarantee {
                 longest,
-                behind_limit: alone.strict.map(|curve| curve.later(rounded)),
+                by_limit: room.longest(&server.strict.later(rounded), flat.largest),
                 room: Room { because, ..room.clone() },
                 steps: vec![step],
                 ..Guarantee::default()
             }
         });
         let reason = || "green packets that are admitted without a duplicate can delay blue ones".to_owned();
+        // A green packet may wait for longer than its duplicate, so the limit of these says nothing of it.
         let green = Guarantee {
             longest: Some(params.bound),
-            room: Room { because: Some("a green packet that is late is dropped".into()), ..room.clone() },
+            outstays: true,
+            most: flat.arrivals.as_ref().and_then(|arrivals| backlog(arrivals, &server.strict)),
+            room: Room { because: Some("a green packet that is late is dropped".into()), ..Room::default() },
             steps: vec![Step::new("a green packet leaves in time or is dropped", "bound", source)],
             ..Guarantee::default()
         };
