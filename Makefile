@@ -65,6 +65,10 @@ validity: $(ENGINE) $(DEV) ## Measure perhop beside theory, ns-2, ns-3 and the k
 kernel-rows: $(ENGINE) $(DEV) ## Measure perhop beside a kernel testbed's published rows, into docs/project/validity.md (some minutes)
 	$(BIN)/python -m tools.validity --only testbed
 
+.PHONY: soundness
+soundness: cargo ## Hold the bounds of ten thousand random networks against simulations of them (a minute)
+	@cargo test --locked --package perhop-bounds --test all -- --ignored
+
 .PHONY: coverage
 coverage: $(ENGINE) $(DEV) ## Try how often intervals contain what they are for, and write it into docs/project/validity.md (five hours of a core)
 	$(BIN)/python -m tools.coverage --write $(ARGS)

@@ -1,7 +1,7 @@
 //! What flows send at most, as it comes to their first router.
 
 use perhop_core::curves::{Concave, Line, Nanobits, delay, nanobits};
-use perhop_core::meter::{Action, MeterParams};
+use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::Server;
 use perhop_core::{Bitrate, Bytes, Color, Duration, Ecn, FlowId, Header};
 use perhop_sim::{AccessSpec, FlowSpec, Marking, Network, Routes, TransportSpec};
@@ -231,15 +231,15 @@ fn marked(meter: Option<&MeterParams>, headers: &[Header]) -> (Vec<Part>, Option
     (parts, if meter.actions().drop_any() { bucket_of(&buckets, &passing) } else { None })
 }
 
-/// Returns whether arrivals keep to a profile so that its meter drops none of them.
+/// Returns whether arrivals keep to a profile so that its meter drops none of them: all are green. Where yellow
+/// packets pass, too, no sum of buckets says so, since no packet takes tokens of two.
 pub(crate) fn keeps_to(meter: &MeterParams, comes: &Concave) -> bool {
-    let passes = |color: &Color| meter.actions().of(*color) == Action::Mark;
-    let all = meter
-        .buckets()
-        .into_iter()
-        .filter(|(colors, ..)| colors.contains(&Color::Green) && colors.iter().all(passes));
-    !meter.reads_color()
-        && all.into_iter().any(|(_, rate, burst)| comes.conforms_to(&Concave::token_bucket(rate, burst)))
+    let buckets = meter.buckets();
+    let mut green = buckets.iter().filter(|(colors, ..)| colors.contains(&Color::Green)).peekable();
+    let keeps = |&(_, rate, burst): &(&[Color], Bitrate, Bytes)| {
+        comes.conforms_to(&Concave::token_bucket(rate, burst))
+    };
+    !meter.reads_color() && green.peek().is_some() && green.all(keeps)
 }
 
 /// Returns what packets of these colors do not exceed behind a meter with these buckets.

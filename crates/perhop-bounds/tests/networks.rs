@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use perhop_core::medium::{Medium, RateTrace, Rates};
+use perhop_core::medium::{Medium, Outage, RateTrace, Rates};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Color, Dscp, Duration, Ecn, Instant, Rng};
 use perhop_sim::transport::packet_trace::{PacketTrace, TracedPacket};
@@ -103,29 +103,7 @@ pub fn scheduler(name: &str, rate: u64, draw: &mut Draw) -> Value {
                 "queue": scheduler(inner, shaped, draw),
             })
         }
-        "llq" => {
-            let inner = draw.of(&["fifo", "drr", "wfq"]);
-            let police = draw.of(&["in-congestion", "always"]);
-            let own = draw.below(3);
-            let left = rate * 2 / 3;
-            let mut voice =
-                json!({ "name": "voice", "match": { "dscp": CODEPOINTS[0] }, "rule": rule(draw) });
-            if own > 0 {
-                let table = voice.as_object_mut().unwrap();
-                table.insert("rate".into(), json!(format!("{}bps", rate - left)));
-                table.insert("burst".into(), json!(format!("{}B", draw.of(&[2000, 6000, 20_000]))));
-                table.insert("police".into(), json!(police));
-            }
-            let mut inner = scheduler(inner, left, draw);
-            // The priority queue takes what the first one would.
-            if let Some(queues) = inner.get_mut("queues").and_then(Value::as_array_mut) {
-                queues.remove(0);
-                if queues.len() == 1 {
-                    inner = queues[0]["rule"].clone();
-                }
-            }
-            json!({ "scheduler": "llq", "priority": [voice], "queue": inner })
-        }
+        "llq" => low_latency(rate, draw),
         "edf" => json!({
             "scheduler": "edf", "blue": format!("{}ms", draw.of(&[5, 20, 100])), "green": format!("{}ms", draw.of(&[0, 2])),
             "rule": rule(draw),
@@ -133,26 +111,7 @@ pub fn scheduler(name: &str, rate: u64, draw: &mut Draw) -> Value {
         "dsd" => {
             json!({ "scheduler": "dsd", "bound": format!("{}ms", draw.of(&[3, 10, 50])), "rule": rule(draw) })
         }
-        "htb" => {
-            let count = 3;
-            let share = rate / count;
-            let class = |number: u64| {
-                let mut class = json!({
-                    "name": format!("c{number}"), "rate": format!("{share}bps"), "ceil": format!("{rate}bps"),
-                    "burst": format!("{}B", draw.of(&[1600, 6000, 20_000])), "cburst": "20kB",
-                    "prio": draw.below(3), "queue": rule(draw),
-                });
-                if number + 1 < count {
-                    class
-                        .as_object_mut()
-                        .unwrap()
-                        .insert("match".into(), json!({ "dscp": CODEPOINTS[number as usize] }));
-                }
-                class
-            };
-            let classes: Vec<Value> = (0..count).map(class).collect();
-            json!({ "scheduler": "htb", "classes": [{ "name": "root", "rate": format!("{rate}bps"), "classes": classes }] })
-        }
+        "htb" => hierarchy(rate, draw),
         "fq-codel" => json!({ "scheduler": "fq-codel", "hash": draw.of(&["stochastic", "exact"]) }),
         "dualpi2" => json!({
             "scheduler": "dualpi2", "order": draw.of(&["weighted-round-robin", "time-shifted-fifo"]), "limit": "1000p",
@@ -160,6 +119,52 @@ pub fn scheduler(name: &str, rate: u64, draw: &mut Draw) -> Value {
         }),
         _ => rule(draw),
     }
+}
+
+/// Low-latency queueing in front of another scheduler, mostly policed.
+fn low_latency(rate: u64, draw: &mut Draw) -> Value {
+    let inner = draw.of(&["fifo", "drr", "wfq"]);
+    let police = draw.of(&["in-congestion", "always"]);
+    let own = draw.below(3);
+    let left = rate * 2 / 3;
+    let mut voice = json!({ "name": "voice", "match": { "dscp": CODEPOINTS[0] }, "rule": rule(draw) });
+    if own > 0 {
+        let table = voice.as_object_mut().unwrap();
+        table.insert("rate".into(), json!(format!("{}bps", rate - left)));
+        table.insert("burst".into(), json!(format!("{}B", draw.of(&[2000, 6000, 20_000]))));
+        table.insert("police".into(), json!(police));
+    }
+    let mut inner = scheduler(inner, left, draw);
+    // The priority queue takes what the first one would.
+    if let Some(queues) = inner.get_mut("queues").and_then(Value::as_array_mut) {
+        queues.remove(0);
+        if queues.len() == 1 {
+            inner = queues[0]["rule"].clone();
+        }
+    }
+    json!({ "scheduler": "llq", "priority": [voice], "queue": inner })
+}
+
+/// Three classes of a hierarchy that share its rate.
+fn hierarchy(rate: u64, draw: &mut Draw) -> Value {
+    let count = 3;
+    let share = rate / count;
+    let class = |number: u64| {
+        let mut class = json!({
+            "name": format!("c{number}"), "rate": format!("{share}bps"), "ceil": format!("{rate}bps"),
+            "burst": format!("{}B", draw.of(&[1600, 6000, 20_000])), "cburst": "20kB",
+            "prio": draw.below(3), "queue": rule(draw),
+        });
+        if number + 1 < count {
+            class
+                .as_object_mut()
+                .unwrap()
+                .insert("match".into(), json!({ "dscp": CODEPOINTS[number as usize] }));
+        }
+        class
+    };
+    let classes: Vec<Value> = (0..count).map(class).collect();
+    json!({ "scheduler": "htb", "classes": [{ "name": "root", "rate": format!("{rate}bps"), "classes": classes }] })
 }
 
 /// A queue as a scenario writes it: an AQM alone is a FIFO.
@@ -240,69 +245,88 @@ pub fn flow(name: String, (from, to): (u32, u32), transport: TransportSpec, dscp
     }
 }
 
-/// A network of this number: a chain of up to four links, mostly with a branch that merges into it, and flows
-/// over any part of it.
+/// A link of this name with any scheduler.
+fn any_link(name: String, ends: (u32, u32), rate: u64, draw: &mut Draw) -> LinkSpec {
+    let scheduled = draw.of(&SCHEDULERS);
+    let mut one = link(name, ends, rate, parsed(scheduler(scheduled, rate, draw)));
+    one.delay = micros(draw.below(3000));
+    if draw.chance(10) {
+        let jitter = json!({ "distribution": "uniform", "max": "3ms", "reorder": draw.chance(50) });
+        one.medium.jitter = Some(serde_json::from_value(jitter).unwrap());
+    } else if draw.chance(8) {
+        let rows = [(0, rate), (30, rate / 2), (50, rate)];
+        let rows = rows.map(|(millis, rate)| (Duration::from_millis(millis), rate)).to_vec();
+        one.medium.trace = Some(Arc::new(RateTrace::Rates(Rates::new(rows, true).unwrap())));
+    } else if draw.chance(5) {
+        let [from, to] = [40, 60].map(Duration::from_millis);
+        one.medium.outages = vec![Outage { from, to }];
+    }
+    if draw.chance(15) {
+        let profile = json!({
+            "marker": "srtcm", "rate": format!("{}bps", rate / 4), "burst": "3kB", "excess-burst": "4kB",
+            "out": draw.of(&["mark", "drop-red", "drop"]),
+        });
+        let meter = json!({ "name": "edge", "match": { "dscp": draw.of(&CODEPOINTS) }, "profile": profile });
+        one.meters = vec![serde_json::from_value(meter).unwrap()];
+    }
+    one
+}
+
+/// Any flow between these routers, which sends about this rate.
+fn any_flow(name: String, ends: (u32, u32), rate: u64, until: Duration, draw: &mut Draw) -> FlowSpec {
+    let transport = source(draw, rate, until);
+    let mut one = flow(name, ends, transport, draw.of(&CODEPOINTS));
+    // A burst over several hops meets others at the last if these begin later.
+    let offset = micros(draw.of(&[0, 0, 0, 500, 2000, 7000]));
+    one.start = (Instant::ZERO + offset, Instant::ZERO + offset);
+    if draw.chance(30) {
+        let rate = bps(draw.of(&[2_000_000, 20_000_000]));
+        one.access = Some(AccessSpec { rate, delay: micros(draw.below(1000)) });
+    }
+    if draw.chance(20) {
+        one.egress = Some(AccessSpec { rate: bps(20_000_000), delay: Duration::ZERO });
+    }
+    if draw.chance(10) {
+        one.dispatch_jitter = Some(micros(1 + draw.below(2000)));
+    }
+    if draw.chance(25) && !matches!(one.transport, TransportSpec::Tcp(_)) {
+        let profile = json!({
+            "marker": "token-bucket", "rate": format!("{}bps", rate / 2 + 1), "burst": format!("{}B", draw.of(&[1500, 4000])),
+            "out": draw.of(&["drop", "mark"]), "af": 1 + draw.below(4),
+        });
+        let profile = serde_json::from_value(profile).unwrap();
+        one.marking = match draw.below(3) {
+            0 => Marking::Host(profile),
+            1 => Marking::Ingress(profile),
+            _ => Marking::Edge(0),
+        };
+    }
+    one
+}
+
+/// A network of this number: a chain of up to four links, often with a branch that merges into it, and flows over
+/// any part of it.
 pub fn network(number: u64) -> Network {
     let draw = &mut Draw::new(number);
     let until = Duration::from_millis(400);
     let hops = 1 + draw.below(4) as u32;
     let mut links = Vec::new();
-    let mut least = u64::MAX;
+    let back = |name: &str, ends| LinkSpec {
+        queue: None,
+        ..link(name.into(), ends, 10_000_000, LinkSpec::unlimited())
+    };
     for hop in 0..hops {
         let rate = draw.of(&[1_000_000, 2_000_000, 3_000_001, 10_000_000]);
-        least = least.min(rate);
-        let name = draw.of(&SCHEDULERS);
-        let mut one = link(format!("l{hop}"), (hop, hop + 1), rate, parsed(scheduler(name, rate, draw)));
-        one.delay = micros(draw.below(3000));
-        if draw.chance(10) {
-            let jitter = json!({ "distribution": "uniform", "max": "3ms", "reorder": draw.chance(50) });
-            one.medium.jitter = Some(serde_json::from_value(jitter).unwrap());
-        } else if draw.chance(8) {
-            let rows = vec![
-                (Duration::ZERO, rate),
-                (Duration::from_millis(30), rate / 2),
-                (Duration::from_millis(50), rate),
-            ];
-            one.medium.trace = Some(Arc::new(RateTrace::Rates(Rates::new(rows, true).unwrap())));
-        } else if draw.chance(5) {
-            one.medium.outages = vec![perhop_core::medium::Outage {
-                from: Duration::from_millis(40),
-                to: Duration::from_millis(60),
-            }];
-        }
-        links.push(one);
-        links.push(LinkSpec {
-            queue: None,
-            ..link(format!("back{hop}"), (hop + 1, hop), 10_000_000, LinkSpec::unlimited())
-        });
+        links.push(any_link(format!("l{hop}"), (hop, hop + 1), rate, draw));
+        links.push(back(&format!("back{hop}"), (hop + 1, hop)));
     }
-    // A side branch that merges into the chain.
-    let mut nodes = hops + 1;
-    let mut branch = None;
-    if draw.chance(40) {
-        let into = draw.below(hops.into()) as u32;
+    let branch = draw.chance(40).then(|| draw.below(hops.into()) as u32);
+    if let Some(into) = branch {
         let rate = draw.of(&[1_000_000, 5_000_000]);
-        least = least.min(rate);
-        let name = draw.of(&SCHEDULERS);
-        links.push(link("side".into(), (nodes, into), rate, parsed(scheduler(name, rate, draw))));
-        links.push(LinkSpec {
-            queue: None,
-            ..link("side back".into(), (into, nodes), rate, LinkSpec::unlimited())
-        });
-        branch = Some((nodes, into));
-        nodes += 1;
+        links.push(any_link("side".into(), (hops + 1, into), rate, draw));
+        links.push(back("side back", (into, hops + 1)));
     }
-    for one in links.iter_mut().filter(|one| one.queue.is_some()) {
-        if draw.chance(15) {
-            let profile = json!({
-                "marker": "srtcm", "rate": format!("{}bps", one.rate.as_bps() / 4), "burst": "3kB", "excess-burst": "4kB",
-                "out": draw.of(&["mark", "drop-red", "drop"]),
-            });
-            let meter =
-                json!({ "name": "edge", "match": { "dscp": draw.of(&CODEPOINTS) }, "profile": profile });
-            one.meters = vec![serde_json::from_value(meter).unwrap()];
-        }
-    }
+    let least = links.iter().map(|link| link.rate.as_bps()).min().unwrap();
     let shared = json!({
         "marker": "token-bucket", "rate": format!("{}bps", least / 4), "burst": "4kB", "out": draw.of(&["drop", "mark"]), "af": 4,
     });
@@ -310,45 +334,21 @@ pub fn network(number: u64) -> Network {
         vec![SharedMeter { name: "shared".into(), params: serde_json::from_value(shared).unwrap() }];
     let count = 2 + draw.below(9);
     let load = draw.of(&[30, 60, 90]);
-    let mut flows = Vec::new();
-    for number in 0..count {
+    let flows = (0..count).map(|number| {
         let mut from = draw.below(hops.into()) as u32;
         let to = from + 1 + draw.below((hops - from).into()) as u32;
-        if let Some((side, _)) = branch.filter(|(_, into)| *into < to && draw.chance(40)) {
-            from = side;
+        if branch.is_some_and(|into| into < to) && draw.chance(40) {
+            from = hops + 1;
         }
         let rate = (least * load / 100 / count).max(8_000);
-        let transport = source(draw, rate, until);
-        let mut one = flow(format!("f{number}"), (from, to), transport, draw.of(&CODEPOINTS));
-        // A burst over several hops meets others at the last if these begin later.
-        let offset = micros(draw.of(&[0, 0, 0, 500, 2000, 7000]));
-        one.start = (Instant::ZERO + offset, Instant::ZERO + offset);
-        if draw.chance(30) {
-            one.access = Some(AccessSpec {
-                rate: bps(draw.of(&[2_000_000, 20_000_000])),
-                delay: micros(draw.below(1000)),
-            });
-        }
-        if draw.chance(20) {
-            one.egress = Some(AccessSpec { rate: bps(20_000_000), delay: Duration::ZERO });
-        }
-        if draw.chance(10) {
-            one.dispatch_jitter = Some(micros(1 + draw.below(2000)));
-        }
-        if draw.chance(25) && !matches!(one.transport, TransportSpec::Tcp(_)) {
-            let out = draw.of(&["drop", "mark"]);
-            let profile = json!({
-                "marker": "token-bucket", "rate": format!("{}bps", rate / 2 + 1), "burst": format!("{}B", draw.of(&[1500, 4000])), "out": out,
-                "af": 1 + draw.below(4),
-            });
-            let profile = serde_json::from_value(profile).unwrap();
-            one.marking = match draw.below(3) {
-                0 => Marking::Host(profile),
-                1 => Marking::Ingress(profile),
-                _ => Marking::Edge(0),
-            };
-        }
-        flows.push(one);
+        any_flow(format!("f{number}"), (from, to), rate, until, draw)
+    });
+    let flows = flows.collect();
+    Network {
+        nodes: hops + 2,
+        links,
+        flows,
+        shared_meters,
+        ..Network::new(until + Duration::from_millis(1200))
     }
-    Network { nodes, links, flows, shared_meters, ..Network::new(until + Duration::from_millis(1200)) }
 }
