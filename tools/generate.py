@@ -40,11 +40,12 @@ by its beginning. Rates of flows are over their *active time*, totals and all of
 interval ([results.md](results.md#rates-and-active-time)). Units are those of data frames, JSON and Parquet;
 tables and plots show Mbit/s, ms and %.
 
-**Columns* are those of Python's data frames: measures of a class in `Result.group_summary()`, of a flow in
+*Columns* are those of Python's data frames: measures of a class in `Result.group_summary()`, of a flow in
 `Result.flows`, of the flows of a population in `Result.population_summary()`, of a link and its queue in
-`Result.links`, of the classes of its queue in `Result.link_classes`. *Metrics* are what [sweeps](sweeps.md)
-keep of each run; `NAME` is the name of a `[[flows]]` entry or of a link, `CLASS` that of a class
-of packets, `SIZE` for `short` (flows of at most 100 kB of payload), `medium` (10 MB) or `long`.
+`Result.links`, of the classes of its queue in `Result.link_classes`; bounds are beside these measures, and in
+the tables of `perhop.bound`. *Metrics* are what [sweeps](sweeps.md) keep of each run; `NAME` is the name of
+a `[[flows]]` entry or of a link, `CLASS` that of a class of packets, `SIZE` for `short` (flows of at most 100
+kB of payload), `medium` (10 MB) or `long`.
 
 0 is a count or a share that is zero. A measure that does not apply (retransmissions of UDP, marks of a flow
 without ECN, drops of meters where there are none), or that has no sample (the loss of a queue to which

@@ -29,6 +29,7 @@ ROOMS = (
     "blocks",
     "measures",
     "show",
+    "bounds",
     "runs",
     "stepping",
     "gym",

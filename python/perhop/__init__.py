@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Probability,
         Verdict,
     )
+    from perhop.bounds.deriving import Bounds, bound
     from perhop.captures.replaying import Replay, replay
     from perhop.coursework.interface import course
     from perhop.errors import BlockError, PerhopError, PerhopWarning, ScenarioError
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         "Aqm",
         "Bitrate",
         "BlockError",
+        "Bounds",
         "Bytes",
         "Compared",
         "CongestionControl",
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
         "Verdict",
         "Witnessed",
         "__version__",
+        "bound",
         "compare",
         "course",
         "drive",
@@ -112,6 +115,7 @@ else:
         "Aqm": "blocks.plugins",
         "Bitrate": "blocks.plugins",
         "BlockError": "errors",
+        "Bounds": "bounds.deriving",
         "Bytes": "blocks.plugins",
         "Compared": "real_packets.report",
         "CongestionControl": "blocks.plugins",
@@ -135,6 +139,7 @@ else:
         "Tuned": "sweeps.tune",
         "Verdict": "blocks.plugins",
         "Witnessed": "real_packets.witnessing",
+        "bound": "bounds.deriving",
         "compare": "real_packets.comparing",
         "course": "coursework.interface",
         "drive": "stepping.driving",

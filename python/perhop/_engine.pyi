@@ -58,12 +58,6 @@ def scenario_from_toml(text: str, origin: str) -> str:
 def scenario_from_json(text: str, origin: str) -> str:
     """As `scenario_from_toml`, for JSON."""
 
-def bounds(text: str) -> str:
-    """Return the guaranteed bounds of a scenario's links, classes and flows as JSON.
-
-    The scenario is canonical JSON.
-    """
-
 def tcp_ends(text: str) -> list[tuple[str, str] | None]:
     """Return the sender and the receiver of each group's TCP on real packets, `kernel` or `perhop`.
 
@@ -141,6 +135,20 @@ def with_limits(scenario: str) -> str:
 
     Args:
         scenario: In JSON, as `scenario_from_toml` returns it.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
+    """
+
+def bounds(text: str) -> str:
+    """Derive by network calculus what no run of a scenario can exceed, as JSON; `perhop.bounds` reads it.
+
+    Args:
+        text: The scenario in JSON, as `scenario_from_toml` returns it.
+
+    Returns:
+        `links`, each with its `classes`, and `flows`: each with `delay`, `backlog` (of queues) and `loss`, a
+        bound or the reason why there is none, and the `steps` of the derivation; `notes` on the network.
 
     Raises:
         ScenarioError: The scenario cannot be run.

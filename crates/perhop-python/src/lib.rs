@@ -105,8 +105,14 @@ fn scenario_from_json(text: &str, origin: &str) -> PyResult<String> {
 /// The guaranteed bounds of a scenario's links, classes and flows as JSON. The scenario is canonical JSON.
 #[pyfunction]
 fn bounds(py: Python<'_>, text: &str) -> PyResult<String> {
-    let network = scenario(text)?.network();
-    let bounds = py.detach(|| perhop_bounds::bounds(&network));
+    let scenario = scenario(text)?;
+    let network = scenario.network();
+    let mut bounds = py.detach(|| perhop_bounds::bounds(&network));
+    // As in outcomes, links are those with a queue.
+    let mut links = network.links.iter();
+    let mut has_results =
+        || links.next().is_some_and(|link| link.queue.is_some() && scenario.has_results(&link.name));
+    bounds.links.retain(|_| has_results());
     in_json(&bounds)
 }
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from perhop import _engine
 from perhop.measures import fairness
@@ -383,6 +383,101 @@ if these have a summary."""
 
 SUMMARIZED: tuple[ClassMeasure | Measure, ...] = (*CLASS, *LINK, *QUEUE)
 """Measures of summary tables: those of classes of flows, links and queues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound, the same in every run: network calculus derives it from the scenario alone (`perhop.bound`).
+
+    Attributes:
+        name: The column.
+        key: Its place in what the engine derives of a flow or a queue: what is bounded, and the value.
+        of: The measure after which tables have it.
+    """
+
+    name: str
+    unit: Unit
+    key: tuple[str, str]
+    of: str
+    summary: Summary
+    description: str
+
+
+def _beside(label: str, long_label: str = "", importance: int = 0) -> Summary:
+    """The form in which tables show a bound; one without importance is in those with every column alone."""
+    return Summary(
+        label,
+        long_label or label,
+        "mean",
+        None,
+        classes_only=False,
+        importance=importance,
+        metric="",
+        compared=None,
+        above=None if importance else math.inf,
+    )
+
+
+_DELAY, _BACKLOG, _LOSS = ("delay", "at_most_s"), ("backlog", "at_most_bytes"), ("loss", "excluded")
+FLOW_BOUNDS = (
+    Bound(
+        "one_way_delay_at_most_s",
+        "s",
+        _DELAY,
+        "one_way_delay_p99_s",
+        _beside("at most", "one-way delay at most", 135),
+        "One-way delay that no packet exceeds in any run, warm-up included, by network calculus; of a class "
+        "the largest of its flows; none where there is no bound.",
+    ),
+    Bound(
+        "loss_excluded",
+        "",
+        _LOSS,
+        "one_way_delay_p99_s",
+        _beside("loss excluded"),
+        "Whether no packet of the flow, or of all flows of a class, can be lost in any run: at a queue, a "
+        "meter or a link; none where that is not derived.",
+    ),
+)
+QUEUE_BOUNDS = (
+    Bound(
+        "delay_at_most_s",
+        "s",
+        _DELAY,
+        "delay_p99_s",
+        _beside("at most", "delay at most", 135),
+        "Waiting time in the queue that no packet exceeds in any run, warm-up included, by network calculus; "
+        "none where there is no bound.",
+    ),
+    Bound(
+        "backlog_at_most_bytes",
+        "B",
+        _BACKLOG,
+        "delay_p99_s",
+        _beside("backlog at most"),
+        "Bytes that wait at most in any run, warm-up included, by network calculus; none where there is no "
+        "bound.",
+    ),
+    Bound(
+        "loss_excluded",
+        "",
+        _LOSS,
+        "delay_p99_s",
+        _beside("loss excluded"),
+        "Whether the queue can drop no packet in any run; none where that is not derived.",
+    ),
+)
+BOUNDS: Mapping[str, Bound] = {one.name: one for one in (*FLOW_BOUNDS, *QUEUE_BOUNDS)}
+"""Every bound, by its name: of flows, of links and the classes of their queues."""
+
+M = TypeVar("M", ClassMeasure, Measure)
+
+
+def beside(entries: Iterable[M], bounds: Iterable[Bound]) -> Iterator[M | Bound]:
+    """Yield measures, and after each the bounds that tables have beside it."""
+    for entry in entries:
+        yield entry
+        yield from (bound for bound in bounds if bound.of == entry.name)
 
 
 LINK_TRIALS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {

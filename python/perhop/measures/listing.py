@@ -23,6 +23,8 @@ class Line:
     description: str
 
 
+BOUNDS_OF_FLOWS = "flow and of a class of flows: bounds"
+BOUNDS_OF_QUEUES = "queue of a link and of each class that it distinguishes: bounds"
 _OVER_FLOWS = {
     "mean": "mean over the class's flows that have a value",
     "sum": "sum over the class's flows",
@@ -43,6 +45,10 @@ def _of_links(entries: Iterable[catalog.Measure], place: str) -> list[Line]:
         Line(one.name, one.unit, f"{place}.{one.summary.metric}" if one.summary else "", one.description)
         for one in entries
     ]
+
+
+def _of_bounds(bounds: Iterable[catalog.Bound]) -> list[Line]:
+    return [Line(one.name, one.unit, "", one.description) for one in bounds]
 
 
 def lines() -> dict[str, list[Line]]:
@@ -68,4 +74,6 @@ def lines() -> dict[str, list[Line]]:
             for model, entries in catalog.APPLICATION.items()
             if entries
         },
+        BOUNDS_OF_FLOWS: _of_bounds(catalog.FLOW_BOUNDS),
+        BOUNDS_OF_QUEUES: _of_bounds(catalog.QUEUE_BOUNDS),
     }

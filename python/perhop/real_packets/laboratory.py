@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from perhop import _engine
+from perhop.bounds import deriving
+from perhop.bounds.deriving import Bounds
 from perhop.errors import PerhopError, ScenarioError
 from perhop.files import arguments
 from perhop.measures.run import Run
@@ -70,6 +72,11 @@ class LiveResult(result.Result):
     def reports(self) -> tuple[LiveReport, ...]:
         """The reports on how well the machine kept up, one for each run."""
         return tuple(LiveReport(run.seed, json.loads(run.raw["live"])) for run in self.runs)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """No bounds: what a kernel does is no part of the scenario."""
+        return deriving.none(self.scenario, "no bound holds of what a kernel does")
 
     @property
     def valid(self) -> bool:

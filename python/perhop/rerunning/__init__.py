@@ -15,7 +15,7 @@ import polars as pl
 
 from perhop.errors import ArgumentError
 from perhop.files import arguments
-from perhop.measures import naming
+from perhop.measures import catalog, naming
 from perhop.plurals import counted
 from perhop.rerunning.manifest import MISSING, SAMPLES, Difference, Manifest, read
 from perhop.runs import extent, simulate
@@ -238,12 +238,17 @@ def _compared(manifest: Manifest, found: list[Row]) -> Rerun:
 def _compare(then: object, now: object, differences: list[Difference]) -> int:
     """Return how many numbers there are in either; those that differ join `differences`."""
     old, new = dict(_leaves(then, "")), dict(_leaves(now, ""))
-    places = list(dict.fromkeys([*old, *new]))
+    places = [place for place in dict.fromkeys([*old, *new]) if place in old or not _is_bound(place)]
     for place in places:
         one, other = old.get(place, MISSING), new.get(place, MISSING)
         if type(one) is not type(other) or one != other:
             differences.append(Difference(place, one, other))
     return len(places)
+
+
+def _is_bound(place: str) -> bool:
+    """Whether a number is a bound, which reports of earlier versions do not have."""
+    return place.rpartition(".")[2] in catalog.BOUNDS
 
 
 def _leaves(value: object, place: str) -> Iterator[tuple[str, object]]:
@@ -270,6 +275,8 @@ def _compare_flows(then: pl.DataFrame, now: pl.DataFrame, differences: list[Diff
         return 1
     compared = 0
     for name in dict.fromkeys([*then.columns, *now.columns]):
+        if name not in then.columns and _is_bound(name):
+            continue
         if name not in then.columns or name not in now.columns or then[name].dtype != now[name].dtype:
             kinds = [str(one[name].dtype) if name in one.columns else MISSING for one in (then, now)]
             differences.append(Difference(f"{SAMPLES}, column {name}", *kinds))

@@ -79,7 +79,7 @@ class Plots:
         Raises:
             PerhopError: No packet passed a queue after the warm-up, or no link has this name.
         """
-        drawn = pictures.waiting_times(self._result.runs, self._link(link))
+        drawn = pictures.waiting_times(self._result.runs, self._result.bounds, self._link(link))
         return _figure(drawn, "no packet passed a queue after the warm-up")
 
     def completion_times(self) -> Figure:

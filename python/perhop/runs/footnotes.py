@@ -55,6 +55,9 @@ _COLUMNS = {
 }
 """Explanations of columns below their tables, by the beginning of the column's head."""
 
+AT_MOST = HEADS["delay_at_most_s"]
+"""The head of bounds of delays, of flows and of queues alike."""
+
 _FROM_FILES = {
     "rates": "Rates of links from traces",
     "arrivals": "Arrivals of flows from traces",
@@ -82,12 +85,28 @@ def _explained(result: Result, heads: Collection[str]) -> list[str]:
         )
         sentences.append("Sizes are of payload.")
     sentences += [text for head, text in _COLUMNS.items() if any(_begins(shown, head) for shown in heads)]
+    if AT_MOST in heads:
+        sentences.append(_at_most(result))
+    elif result.engine and result.bounds.failure:
+        sentences.append(f"No bounds: {result.bounds.failure}.")
     sentences += filter(None, (_cut_off(result), _unseen(result), _partial(result)))
     followed = list(traces(json.loads(result.scenario)))
     for kind, text in _FROM_FILES.items():
         if of_kind := [str(trace) for trace in followed if trace.kind == kind]:
             sentences.append(f"{text}: {'; '.join(of_kind)}.")
     return sentences
+
+
+def _at_most(result: Result) -> str:
+    """A note on bounds, and on where there is none."""
+    found = result.bounds
+    delays = (
+        found.classes["one_way_delay_at_most_s"],
+        *(of["delay_at_most_s"] for of in (found.links, found.link_classes)),
+    )
+    lacking = any(0 < delay.null_count() < len(delay) for delay in delays)
+    why = ", and says why some have none" if lacking else ""
+    return f"At most: in any run, warm-up included; `perhop bound` derives it{why}."
 
 
 def _cut_off(result: Result) -> str:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
+from perhop.bounds import deriving
 from perhop.measures import catalog, flow_table
 from perhop.measures.run import COLORS, Group, Run
 from perhop.runs import observing
 from perhop.show.readable import end_names
 from perhop.statistics.intervals import Estimate
 from perhop.statistics.observations import Observations, ObservedQueue
+
+if TYPE_CHECKING:
+    from perhop.bounds.deriving import Bounds
 
 _TYPES: Mapping[catalog.Kind, pl.DataType] = {
     "count": pl.Int64(),
@@ -28,13 +32,15 @@ def _schema(*entries: catalog.Measure) -> dict[str, pl.DataType]:
     return {entry.name: _TYPES[entry.kind] for entry in entries}
 
 
-LINK_SCHEMA = {"seed": pl.UInt64(), "link": pl.String(), **_schema(*catalog.LINK, *catalog.QUEUE)}
+_BOUNDS = deriving.schema(catalog.QUEUE_BOUNDS)
+LINK_SCHEMA = {"seed": pl.UInt64(), "link": pl.String(), **_schema(*catalog.LINK, *catalog.QUEUE), **_BOUNDS}
 
 LINK_CLASS_SCHEMA = {
     "seed": pl.UInt64(),
     "link": pl.String(),
     "class": pl.String(),
     **_schema(*catalog.QUEUE),
+    **_BOUNDS,
 }
 
 DELAY_SCHEMA = {
@@ -88,11 +94,12 @@ def flow_frame(run: Run) -> pl.DataFrame:
     return pl.DataFrame(columns).with_columns(optional)
 
 
-def link_rows(run: Run) -> Iterator[tuple[object, ...]]:
+def link_rows(run: Run, bounds: Bounds) -> Iterator[tuple[object, ...]]:
     """One row for each link of a run."""
     entries = (*catalog.LINK, *catalog.QUEUE)
     for link in run.raw["links"]:
-        yield (run.seed, str(link["name"]), *(link[entry.name] for entry in entries))
+        name = str(link["name"])
+        yield (run.seed, name, *(link[entry.name] for entry in entries), *bounds.of_queue(name).values())
 
 
 def delay_rows(run: Run) -> Iterator[tuple[object, ...]]:
@@ -114,12 +121,13 @@ def delay_rows(run: Run) -> Iterator[tuple[object, ...]]:
                     )
 
 
-def link_class_rows(run: Run) -> Iterator[tuple[object, ...]]:
+def link_class_rows(run: Run, bounds: Bounds) -> Iterator[tuple[object, ...]]:
     """One row for each class of packets at each link."""
     for link in run.raw["links"]:
         for counters in link["classes"]:
-            names = (run.seed, str(link["name"]), str(counters["name"]))
-            yield (*names, *(counters[entry.name] for entry in catalog.QUEUE))
+            names = (str(link["name"]), str(counters["name"]))
+            measured = (counters[entry.name] for entry in catalog.QUEUE)
+            yield (run.seed, *names, *measured, *bounds.of_queue(*names).values())
 
 
 def series_frame(run: Run) -> pl.DataFrame:
@@ -197,26 +205,42 @@ def application_row(group: str, runs: Sequence[Mapping[str, Any]], model: str) -
 
 
 def class_row(
-    group: Group, members: Sequence[flow_table.Members], links: Sequence[ObservedQueue]
+    group: Group, members: Sequence[flow_table.Members], links: Sequence[ObservedQueue], bounds: Bounds
 ) -> dict[str, object]:
     """One class over the runs; its flows in each of them, and the queues of the links."""
+    guaranteed = bounds.of_class(group.name)
     flows = None if group.is_population else group.count
     row: dict[str, object] = {"class": group.name, "flows": flows, "profile_bps": group.profile_bps}
     transit = observing.waits([flows.transit for flows in members])
     queues = observing.seen_by(transit, links)
-    for entry in catalog.CLASS:
-        if entry.name:
+    for entry in catalog.beside(catalog.CLASS, catalog.FLOW_BOUNDS):
+        if isinstance(entry, catalog.Bound):
+            row[entry.name] = guaranteed[entry.name]
+        elif entry.name:
             row |= columns(entry.name, observing.of_class(entry, members, transit, queues))
     return row
 
 
 def queue_columns(
-    places: Sequence[Mapping[str, Any]], entries: Iterable[catalog.Measure], queue: ObservedQueue
-) -> dict[str, float | None]:
-    """Measures of a link, or of a class that its queue distinguishes, over the runs; the same as a queue."""
-    out: dict[str, float | None] = {}
-    for entry in entries:
-        out |= columns(entry.name, observing.of_queue(entry, places, queue))
+    places: Sequence[Mapping[str, Any]],
+    entries: Iterable[catalog.Measure],
+    queue: ObservedQueue,
+    bounds: Mapping[str, object],
+) -> dict[str, object]:
+    """A link, or a class that its queue distinguishes, over the runs: its measures, with bounds beside them.
+
+    Args:
+        places: The link or the class in each run, as the engine reports it.
+        entries: The measures.
+        queue: The same as a queue.
+        bounds: Its bounds by name.
+    """
+    out: dict[str, object] = {}
+    for entry in catalog.beside(entries, catalog.QUEUE_BOUNDS):
+        if isinstance(entry, catalog.Bound):
+            out[entry.name] = bounds[entry.name]
+        else:
+            out |= columns(entry.name, observing.of_queue(entry, places, queue))
     return out
 
 

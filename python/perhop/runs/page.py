@@ -16,7 +16,7 @@ from perhop.runs.result import Result
 from perhop.runs.summary import Summary, numbers
 from perhop.show.numbers import MISSING, PAGE, count, exact, percent
 from perhop.show.page import HtmlNetwork, HtmlPlot, html_network, html_plot
-from perhop.show.readable import KEPT, end_names
+from perhop.show.readable import KEPT, bound_text, end_names
 from perhop.show.report import Origin, Part, Records, Report
 from perhop.show.report_files import write_report
 
@@ -75,7 +75,7 @@ def run_report(
         Records("Links", _with_values([_link(row) for row in links])),
         *_records(
             "Classes of packets at a link",
-            [_link_class(row) for row in result.link_class_summary().iter_rows(named=True)],
+            _with_values([_link_class(row) for row in result.link_class_summary().iter_rows(named=True)]),
         ),
         *_records("How well the machine kept up", shown.machine, shown.remarks),
         *plots[1:],
@@ -238,7 +238,8 @@ def _class_lines(classes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     colors = [color for color in COLORS if any(row[f"dropped_{color}"] is not None for row in classes)]
     heads = {color: f"{color} lost, %" if len(colors) > 1 else "lost, %" for color in colors}
     own = {"throughput_bps", *(f"dropped_{color}" for color in COLORS)}
-    others = [entry for entry in catalog.CLASS if entry.name and entry.name not in own]
+    measured = [entry for entry in catalog.CLASS if entry.name and entry.name not in own]
+    others = list(catalog.beside(measured, catalog.FLOW_BOUNDS))
     lines = []
     for row in classes:
         line = {
@@ -248,7 +249,7 @@ def _class_lines(classes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
             "profile, Mbit/s": exact(row["profile_bps"] / 1e6) if row["profile_bps"] else "best effort",
             "profile holds": _profile_kept(row),
             **{head: _estimated(row, f"dropped_{color}", "fraction") for color, head in heads.items()},
-            **{_head(entry): _estimated(row, entry.name, entry.unit) for entry in others},
+            **{_head(entry): _cell(row, entry) for entry in others},
         }
         lines.append(line)
     always = {"class", "flows", "throughput, Mbit/s per flow"}
@@ -257,10 +258,17 @@ def _class_lines(classes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     return [{head: line[head] for head in kept} for line in lines]
 
 
-def _head(entry: catalog.Measure | catalog.ClassMeasure) -> str:
+def _head(entry: catalog.Measure | catalog.ClassMeasure | catalog.Bound) -> str:
     """Return the head of a measure's column."""
     assert entry.summary is not None
     return catalog.SHOWN[entry.unit].long_head(entry.summary.long_label)
+
+
+def _cell(row: Mapping[str, Any], entry: catalog.Measure | catalog.ClassMeasure | catalog.Bound) -> str:
+    """A measure with its interval, or a bound."""
+    if isinstance(entry, catalog.Bound):
+        return bound_text(entry, row[entry.name])
+    return _estimated(row, entry.name, entry.unit)
 
 
 def _estimated(row: Mapping[str, Any], name: str, unit: catalog.Unit) -> str:
@@ -286,28 +294,28 @@ def _explained(classes: Sequence[Mapping[str, Any]], runs: int) -> str:
 
 def _with_values(lines: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Records without the columns in which no line has a value."""
-    kept = [head for head in lines[0] if any(line[head] != MISSING for line in lines)]
+    kept = [head for head in next(iter(lines), {}) if any(line[head] != MISSING for line in lines)]
     return [{head: line[head] for head in kept} for line in lines]
 
 
 def _link(row: Mapping[str, Any]) -> dict[str, str]:
     notified = {"notified per run": _by_reason(row, "notified_")}
-    entries = catalog.in_tables((*catalog.LINK, *catalog.QUEUE))
+    entries = catalog.beside(catalog.in_tables((*catalog.LINK, *catalog.QUEUE)), catalog.QUEUE_BOUNDS)
     return {
         "link": str(row["link"]),
-        **{_head(entry): _estimated(row, entry.name, entry.unit) for entry in (*entries, VARIATION)},
+        **{_head(entry): _cell(row, entry) for entry in (*entries, VARIATION)},
         "drops per run": _by_reason(row, "dropped_"),
         **(notified if any(name.startswith("notified_") for name in row) else {}),
     }
 
 
 def _link_class(row: Mapping[str, Any]) -> dict[str, str]:
-    entries = catalog.in_tables(catalog.QUEUE, classes=True)
+    entries = catalog.beside(catalog.in_tables(catalog.QUEUE, classes=True), catalog.QUEUE_BOUNDS)
     return {
         "link": str(row["link"]),
         "packets": str(row["class"]),
         "per run": count(row["arrived_packets"]),
-        **{_head(entry): _estimated(row, entry.name, entry.unit) for entry in entries},
+        **{_head(entry): _cell(row, entry) for entry in entries},
     }
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from perhop.bounds.deriving import Bounds
     from perhop.measures.run import Run
     from perhop.runs.result import Result
     from perhop.show.distributions import Drawn
@@ -106,14 +107,21 @@ def class_plot(result: Result) -> tuple[Plot, list[Row]]:
 _SERIES = {"series": "measured"}
 
 
-def waiting_times(runs: Sequence[Run], only: str | None = None) -> list[Drawn]:
-    """Draw waiting times: a panel for each link (or one only), a curve for each class of its queue."""
+def waiting_times(runs: Sequence[Run], bounds: Bounds, only: str | None = None) -> list[Drawn]:
+    """Draw waiting times: a panel for each link (or one only), a curve for each class of its queue.
+
+    A bound of the waiting time is an upright line.
+    """
     links: dict[str, list[Row]] = {}
     used: Counter[str] = Counter()
     for link, name, histograms in _histograms(runs):
         if only not in (None, link):
             continue
-        links.setdefault(link, []).extend(_waits({"link": link, "class": name}, histograms))
+        factors = {"link": link, "class": name}
+        links.setdefault(link, []).extend(_waits(factors, histograms))
+        at_most = bounds.of_queue(link, None if name == ALL else name)["delay_at_most_s"]
+        if isinstance(at_most, float):
+            links[link].append(Row(factors, AT_MOST, "ms", None, at_most * 1e3, None, len(runs)))
         used[link] += _packets(histograms)
     series = Axis("class", "Packets", {name: name for name in _names(runs)})
     return _waiting(links, used, series, Axis("link", "Link"), name="delay", title="Waiting time of packets")
@@ -171,6 +179,7 @@ def _waiting(
         series=series,
         y_label="fraction of packets",
         facet=replace(facet, names={panel: panel for panel in panels}),
+        at_most=AT_MOST,
     )
     return [(plot, rows)]
 
@@ -180,6 +189,8 @@ MOST_CLASSES = 14
 MOST_PANELS = 6
 """Links whose waiting times are drawn."""
 ALL = "all packets"
+AT_MOST = "at most"
+"""The metric of bounds in plots."""
 
 
 def _names(runs: Sequence[Run]) -> list[str]:

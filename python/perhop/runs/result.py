@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
+from perhop.bounds import deriving
+from perhop.bounds.deriving import Bounds
 from perhop.errors import PerhopError
 from perhop.measures import catalog, flow_table
 from perhop.measures.run import COLORS, REVERSE, Run
@@ -182,13 +184,25 @@ class Result(Written):
         return {name: readable(frame) for name, frame in frames_of.items() if frame.height}
 
     @cached_property
+    def bounds(self) -> Bounds:
+        """Bounds that no run of the scenario can exceed, by network calculus; see `perhop.bound`.
+
+        There are none where that fails (`bounds.failure` says why), after values were set during the run, and
+        on real packets.
+        """
+        if self.was_changed:
+            return deriving.none(self.scenario, "values were set during the run")
+        return deriving.beside_runs(self.scenario)
+
+    @cached_property
     def flows(self) -> pl.DataFrame:
         """One row for each run and flow: rates in bit/s, times in s, packets; null where there is none.
 
         The columns are those of `perhop list measures`, and all are measured after the warm-up. Packets under
         way when it ended count where they arrive or are dropped, not where they were sent.
         """
-        return pl.concat([frames.flow_frame(run) for run in self.runs])
+        measured = pl.concat([frames.flow_frame(run) for run in self.runs])
+        return measured.hstack(self.bounds.flow_columns(measured.height))
 
     @cached_property
     def links(self) -> pl.DataFrame:
@@ -198,7 +212,7 @@ class Result(Written):
         Over the whole run, `arrived_whole_run` = `sent_whole_run` + `dropped_whole_run` + `waiting_packets`.
         """
         return pl.DataFrame(
-            [row for run in self.runs for row in frames.link_rows(run)],
+            [row for run in self.runs for row in frames.link_rows(run, self.bounds)],
             schema=frames.LINK_SCHEMA,
             orient="row",
         )
@@ -209,7 +223,7 @@ class Result(Written):
 
         The columns are those of `links` that concern a queue. (Jitter, of RFC 3550, is of flows.)
         """
-        rows = [row for run in self.runs for row in frames.link_class_rows(run)]
+        rows = [row for run in self.runs for row in frames.link_class_rows(run, self.bounds)]
         return pl.DataFrame(rows, schema=frames.LINK_CLASS_SCHEMA, orient="row")
 
     @cached_property
@@ -323,7 +337,7 @@ class Result(Written):
         by_run = [[flows for _, flows in flow_table.members(run.raw)] for run in self.runs]
         links = observing.link_queues(self.runs, self.scenario)
         rows = [
-            frames.class_row(group, members, links)
+            frames.class_row(group, members, links, self.bounds)
             for group, members in zip(groups, zip(*by_run, strict=True), strict=True)
         ]
         return Estimates(rows, infer_schema_length=None)
@@ -336,16 +350,19 @@ class Result(Written):
         """
         measured = catalog.in_tables(catalog.QUEUE, classes=True)
         rare_load = observing.has_rare_load(self.runs)
-        rows = [
-            {
-                "link": str(of_link[0]["name"]),
-                "class": str(places[0]["name"]),
-                "arrived_packets": frames.mean(places, "arrived_packets"),
-                **frames.queue_columns(places, measured, observing.queue_of(places, rare_load)),
-            }
-            for of_link in zip(*(run.raw["links"] for run in self.runs), strict=True)
-            for places in zip(*(link["classes"] for link in of_link), strict=True)
-        ]
+        rows = []
+        for of_link in zip(*(run.raw["links"] for run in self.runs), strict=True):
+            for places in zip(*(link["classes"] for link in of_link), strict=True):
+                link, name = str(of_link[0]["name"]), str(places[0]["name"])
+                queue, bounds = observing.queue_of(places, rare_load), self.bounds.of_queue(link, name)
+                rows.append(
+                    {
+                        "link": link,
+                        "class": name,
+                        "arrived_packets": frames.mean(places, "arrived_packets"),
+                        **frames.queue_columns(places, measured, queue, bounds),
+                    }
+                )
         return Estimates(rows, infer_schema_length=None)
 
     @cached_property
@@ -406,7 +423,7 @@ class Result(Written):
             row: dict[str, Any] = {
                 "link": name,
                 "rate_bps": float(places[0]["rate_bps"]),
-                **frames.queue_columns(places, measured, queue),
+                **frames.queue_columns(places, measured, queue, self.bounds.of_queue(name)),
                 "arrived_packets": frames.mean(places, "arrived_packets"),
             }
             for count, packets in counts.items():

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from perhop.measures import catalog
 from perhop.runs import footnotes, pictures
 from perhop.runs.result import Result, describe_runs
 from perhop.show import limits
@@ -25,11 +26,11 @@ class Summary:
 
     Attributes:
         classes: One record of strings for each class.
-        all_columns: The same with every column.
         links: The same for each link.
         populations: The same for each population and range of sizes of its flows.
         applications: By model, the same for each group of users.
         link_classes: The same for each class of packets that a link's queue distinguishes, if any does.
+        all_columns: The tables `classes`, `links` and `link_classes` with every column, by name.
         plots: Plots with the rows they draw.
         scenario: What was simulated.
         machine: On real packets, one record for each run: how well the machine kept up.
@@ -48,7 +49,7 @@ class Summary:
     link_classes: Sequence[Mapping[str, str]] = ()
     populations: Sequence[Mapping[str, str]] = ()
     applications: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
-    all_columns: Sequence[Mapping[str, str]] = ()
+    all_columns: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     limited: Sequence[str] = ()
     counted: str = ""
     machine: Sequence[Mapping[str, str]] = ()
@@ -57,12 +58,13 @@ class Summary:
 
     def text(self, width: int | None = None) -> str:
         """The summary as plain text for a terminal of that width; None for no limit."""
+        wide = self.all_columns if width is None else {}
         tables = [
-            (self.all_columns or self.classes) if width is None else self.classes,
+            wide.get("classes", self.classes),
             self.populations,
             *self.applications.values(),
-            self.links,
-            self.link_classes,
+            wide.get("links", self.links),
+            wide.get("link_classes", self.link_classes),
         ]
         parts = [Records("", table, gives_way=LEFT_OUT_FIRST) for table in tables if table]
         notes = Text([text for text in (*self.limited, self.counted) if text])
@@ -86,11 +88,15 @@ def summarize(result: Result, how: str = "simulated") -> Summary:
         links=of_links,
         link_classes=of_classes,
         populations=of_populations,
-        all_columns=readable(classes, None),
+        all_columns={
+            name: readable(frame, None)
+            for name, frame in (("classes", classes), ("links", links), ("link_classes", link_classes))
+            if frame.height
+        },
         plots=[
             pictures.class_plot(result),
             *pictures.user_times(result),
-            *pictures.waiting_times(result.runs),
+            *pictures.waiting_times(result.runs, result.bounds),
             *pictures.over_time_of(result.runs),
         ],
         scenario=scenario,
@@ -120,7 +126,10 @@ def numbers(result: Result) -> dict[str, Any]:
     """Every number of the tables as plain data, the same for the same scenario and seeds."""
 
     def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
-        return [{name: _plain(value) for name, value in row.items()} for row in frame.iter_rows(named=True)]
+        return [
+            {name: value if name in catalog.BOUNDS else _plain(value) for name, value in row.items()}
+            for row in frame.iter_rows(named=True)
+        ]
 
     of_populations = result.population_summary()
     applications = {model: rows(frame) for model, frame in result.application_summary().items()}

@@ -123,7 +123,7 @@ _WITNESSED: Section = {
 }
 
 _REPLAYED: Section = {
-    "flow": ("", "Addresses, ports and protocol of the flow."),
+    "flow": ("", "The name of the flow; of one in a capture its addresses, ports and protocol."),
     "codepoint": ("", "The codepoint (DSCP) with which packets came."),
     "color": ("", "The color that the meter gave; empty without a meter."),
     "left": ("", "The codepoint with which packets left; empty for packets that were dropped."),
@@ -161,17 +161,39 @@ _PLANNED: Section = {
             "negative where it is not kept."
         ),
     ),
+    "guaranteed": (
+        "",
+        "The bound of what the objective is about in any run, in the row's unit; empty where there is none.",
+    ),
+    "is_guaranteed": ("", "Whether the objective is kept in any run."),
     "kept": ("", "In how many runs the objective is kept."),
     "runs_that_keep_it": ("", "In how many runs the objective is kept; empty for one not about runs."),
     "runs_without_a_value": ("", "How many runs have no value."),
     "demand": ("", "What grows."),
     "count": ("", "How many there are."),
     "multiple": ("", "The multiple of today's demand."),
+    "guaranteed_up_to": ("", "Where all that is guaranteed today still is; empty where nothing is."),
     "breaks_at": ("", "Where an objective breaks first; empty where all hold up to the most looked at."),
     "first_to_break": ("", "The objectives that break first."),
     "cannot_be_told_today": ("", "The objectives of which today's runs cannot tell whether they hold."),
     "most": ("", "The largest multiple of today's demand that was looked at."),
     "point": ("", "The setting and the demand of the run."),
+}
+
+_BOUNDED: Section = {
+    **{
+        f"{of}_reason": ("", f"Why there is no bound of the {of}; empty where there is one.")
+        for of in ("delay", "backlog")
+    },
+    "loss_reason": ("", "Why loss is not excluded; empty where it is."),
+    "method": ("", "The analysis that gave the least bound."),
+    "route": ("", "The links that the flow passes."),
+    "step": ("", "The number of the step of the derivation, from 1."),
+    "formula": ("", "The formula of the step, with its values."),
+    "source": (
+        "",
+        "The paper, book or RFC from which the formula is; empty for one that follows from those before.",
+    ),
 }
 
 _SEARCHED: Section = {
@@ -241,6 +263,7 @@ _WITHIN: Mapping[str, str] = {
     "fresh": "On fresh seeds",
     "holds_up_to": "Where all objectives hold",
     "breaks_at": "Where an objective breaks first",
+    "guaranteed_up_to": "Where all that is guaranteed today still is",
     "today": "Today",
 }
 """First parts of the names of columns."""
@@ -291,12 +314,15 @@ class Columns:
             "links": {**metrics[queue], **metrics[link]},
             "applications": {name: one for some in users.values() for name, one in some.items()},
         }
-        of_queue = {**columns[queue], **columns[link]}
+        bounds_of_flows = columns[listing.BOUNDS_OF_FLOWS]
+        bounds_of_queues = columns[listing.BOUNDS_OF_QUEUES]
+        of_queue = {**columns[queue], **columns[link], **bounds_of_queues}
         self._of_tables: Mapping[str, Section] = {
-            "classes": columns["class of flows"],
+            "classes": {**columns["class of flows"], **bounds_of_flows},
             "links": of_queue,
             "link_classes": of_queue,
-            "flows": columns["flow"],
+            "flows": {**columns["flow"], **bounds_of_flows},
+            "steps": {"text": ("", "What the step of the derivation says.")},
             "flows-over-time": _OVER_TIME,
             "queues-over-time": _OVER_TIME,
             "flows-of-populations": _OF_POPULATIONS,
@@ -346,7 +372,7 @@ class Columns:
             yield _LIVE
         if table.startswith(("scenarios", "directions")):
             yield _COMPARED
-        yield from (_COMMON, _PLANNED, _REPLAYED)
+        yield from (_COMMON, _PLANNED, _BOUNDED, _REPLAYED)
 
     def _by_part(self, table: str, name: str) -> Explained | None:
         """Explain a column of one color or one reason of what a table counts."""

@@ -193,6 +193,7 @@ class Plot:
         one_scale: Its panels show one quantity, and may have one scale.
         steady: Each named series keeps its color where another has no values; always so of "cdf".
         groups: Of states: what each x value belongs to.
+        at_most: Of distributions: the metric of bounds, which are places on the x axis that no value exceeds.
     """
 
     id: str
@@ -217,6 +218,7 @@ class Plot:
     steady: bool = False
     one_scale: bool = True
     groups: Mapping[Any, str] = field(default_factory=dict)
+    at_most: str | None = None
 
     @property
     def is_curves(self) -> bool:

@@ -285,6 +285,37 @@ def _ticks(axes: Axes, reference: Reference, place: Places, style: Mapping[str, 
         axes.plot([x - 0.45, x + 0.45], [height, height], **style, label="_" if index else reference.label)
 
 
+FARTHEST = 4.0
+"""A bound farther right than this many times the end of the curves is left out: they would be squeezed."""
+
+
+def bounds_of(plot: Plot, rows: Sequence[Row], panel: Factor | None) -> tuple[list[Row], list[Row]]:
+    """The bounds of a panel's curves: those that it shows, and those that are too far away."""
+
+    def of_panel(metric: str) -> list[Row]:
+        found = chosen(rows, metric, plot.where)
+        return [row for row in found if plot.facet is None or row.factors[plot.facet.factor] == panel]
+
+    found = of_panel(plot.at_most or "")
+    if not found:
+        return [], []
+    end = max((float(row.factors[plot.x.factor]) for row in of_panel(plot.metric)), default=0.0)
+    near = [row for row in found if (row.mean or 0.0) <= FARTHEST * end]
+    return near, [row for row in found if row not in near]
+
+
+def bounds(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None, curves: Curves) -> None:
+    """Draw the bound of each curve as an upright line of its color."""
+    order = {value: plot.rank(value, number) for number, value in enumerate(curves)}
+    near, _ = bounds_of(plot, rows, panel)
+    for row in near:
+        value = row.factors[plot.series.factor]
+        if value in order and row.mean is not None:
+            axes.axvline(row.mean, color=_color(value, order[value]), linewidth=1.4, linestyle=":")
+    if near:
+        axes.plot([], [], color=MUTED, linewidth=1.4, linestyle=":", label="at most")
+
+
 def limits(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None, place: Places) -> None:
     """A hollow diamond where the paper says that a curve meets the first reference line.
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 
 from perhop.statistics.intervals import Estimate, is_symmetric
 
@@ -113,6 +113,19 @@ def exact(value: float) -> str:
     """
     text = f"{Decimal(f'{value:.15g}'):f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def at_most(value: float, factor: float = 1.0) -> str:
+    """A bound in another unit, rounded up to four significant digits: what is shown holds, too.
+
+    Whole numbers keep all their digits.
+    """
+    found = Decimal(f"{value:.15g}") * Decimal(f"{factor:.15g}")
+    if found == found.to_integral_value():
+        return f"{found.to_integral_value():f}"
+    last = Decimal(1).scaleb(min(found.adjusted() + 1 - MOST_DIGITS, 0))
+    text = f"{found.quantize(last, ROUND_CEILING):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def fixed(value: float, decimals: int, *, sign: bool = False) -> str:

@@ -6,7 +6,7 @@ The same rows give the same bytes: element ids are salted with a constant and no
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from perhop.show import marks
 from perhop.show.declared import Axis, Bound, Factor, Plot, Row, chosen
+from perhop.show.numbers import at_most
 from perhop.show.sheet import (
     GRID,
     INK,
@@ -84,6 +85,7 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
         if any(value is not None and value not in places for value in stated):
             parts.append("One left of the curve: the paper says nowhere.")
     panels = _panels(plot, rows)
+    parts += _at_most(plot, rows, panels)
     if len(panels) > 1 and plot.kind not in ("dots", "cdf"):
         alike = _shared(plot, rows, panels) is not None
         parts.append("All panels have the same scale." if alike else "The panels' scales differ.")
@@ -96,6 +98,17 @@ def _bounded(bound: Bound, interval: str) -> str:
         f"Light: {bound.missed} (below {bound.at:g}). "
         f"Gray with “?”: cannot tell."
     )
+
+
+def _at_most(plot: Plot, rows: Sequence[Row], panels: Sequence[Factor | None]) -> Iterator[str]:
+    """Yield how to read bounds, and those that are too far right to be drawn."""
+    found = [(panel, *marks.bounds_of(plot, rows, panel)) for panel in panels]
+    if any(near for _, near, _ in found):
+        yield "Upright: at most, in any run."
+    for panel, _, far in found:
+        for row in far:
+            of = ", ".join(map(str, filter(None, (panel, row.factors[plot.series.factor]))))
+            yield f"Farther right: {of} at most {at_most(row.mean or 0.0)} {row.unit}."
 
 
 def drawing(plot: Plot, rows: Sequence[Row], study: str) -> Drawing:
@@ -260,6 +273,7 @@ class _Panel:
         labels += marks.references(axes, plot, self.panel, self.place)
         if plot.limits is not None:
             marks.limits(axes, plot, self.rows, self.panel, self.place)
+        marks.bounds(axes, plot, self.rows, self.panel, self.curves)
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
         if not self.spaced:
             wide = self.sheet.columns < 3 and self.sheet.cell_width > 300.0

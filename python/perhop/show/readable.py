@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -13,7 +14,7 @@ import polars as pl
 from perhop.measures import catalog, finite_flows
 from perhop.measures.run import COLORS
 from perhop.show.latex import latex_table
-from perhop.show.numbers import MISSING, estimated, exact, short
+from perhop.show.numbers import MISSING, at_most, estimated, exact, short
 from perhop.show.table import records
 
 _SUMMARIES = {
@@ -21,9 +22,10 @@ _SUMMARIES = {
     for entry in catalog.SUMMARIZED
     if entry.summary is not None and entry.summary.place is not None
 }
-_BOUNDS = {
+_ABOVE = {
     "burst_ratio": 1.0,
     **{name: summary.above for name, (_, summary) in _SUMMARIES.items() if summary.above is not None},
+    **{name: one.summary.above for name, one in catalog.BOUNDS.items() if one.summary.above is not None},
 }
 """Measures that stand in tables with every column alone, and in others where a value is above this."""
 _OF_USERS = {one.name: one for entries in catalog.APPLICATION.values() for one in entries}
@@ -39,6 +41,7 @@ HEADS = {
     **{one.name: one.head for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
     **{name: catalog.SHOWN[unit].head(summary.label) for name, (unit, summary) in _SUMMARIES.items()},
     **{name: catalog.SHOWN[one.unit].head(one.label) for name, one in _OF_USERS.items()},
+    **{name: catalog.SHOWN[one.unit].head(one.summary.label) for name, one in catalog.BOUNDS.items()},
 }
 """The heads of columns: of measures, and of the columns beside them for context."""
 LOSS = HEADS["loss"]
@@ -70,6 +73,7 @@ _IMPORTANCE = {
     "profile, Mbit/s": 140,
     **{HEADS[name]: one.importance for name, one in _OF_USERS.items()},
     **{HEADS[name]: summary.importance for name, (_, summary) in _SUMMARIES.items()},
+    **{HEADS[name]: one.summary.importance for name, one in catalog.BOUNDS.items()},
 }
 KEPT = 255
 """The importance of columns that every terminal shows."""
@@ -124,15 +128,19 @@ def readable(frame: pl.DataFrame, also: Collection[str] | None = ()) -> list[dic
     Args:
         frame: Means over runs, with the ends of their intervals.
         also: Of the measures that stand in tables with every column alone, those that this one has, too,
-            besides those with a value above their bound; None for all of them.
+            besides those with a value above their bound; None for all of them. A bound stands in others where
+            what it is beside has a value.
     """
     rows = list(frame.iter_rows(named=True))
 
     def belongs(column: _Column) -> bool:
         name = column.names[0]
-        if name not in _BOUNDS or also is None or name in also:
+        bound = None if also is None else catalog.BOUNDS.get(name)
+        if bound is not None and all(row.get(bound.of) is None for row in rows):
+            return False
+        if name not in _ABOVE or also is None or name in also:
             return column.has_value(rows)
-        return any(row[name] is not None and row[name] > _BOUNDS[name] for row in rows)
+        return any(row[name] is not None and row[name] > _ABOVE[name] for row in rows)
 
     columns = [column for column in _columns(frame.columns) if belongs(column)]
     colors = [place for place, column in enumerate(columns) if column.names[0] in _BY_COLOR]
@@ -188,15 +196,30 @@ class _Column:
         value = row[self.names[0]]
         if value is None:
             return MISSING
-        if self.names[0] == "profile_bps":
-            return exact(value / 1e6) if value else "best effort"
+        if self.names[0] in _TEXTS:
+            return _TEXTS[self.names[0]](value)
         if self.factor is None or not isinstance(value, int | float):
             return short(value) if isinstance(value, float) else str(value)
-        if self.names[0] == "rate_bps":
-            return exact(value * self.factor)
         low, high = (None, None) if self.ends is None else (row[end] for end in self.ends)
         ends = (None if end is None else end * self.factor for end in (low, high))
         return estimated(value * self.factor, *ends)
+
+
+def bound_text(one: catalog.Bound, value: float | bool | None) -> str:
+    """A bound without its unit, rounded up; of loss, whether it is excluded."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return at_most(value, catalog.SHOWN[one.unit].factor)
+
+
+_TEXTS: Mapping[str, Callable[[Any], str]] = {
+    "profile_bps": lambda rate: exact(rate / 1e6) if rate else "best effort",
+    "rate_bps": lambda rate: exact(rate * _FACTORS["rate_bps"]),
+    **{name: partial(bound_text, one) for name, one in catalog.BOUNDS.items()},
+}
+"""The form of values that are no estimates."""
 
 
 def _columns(names: Sequence[str]) -> Iterator[_Column]:

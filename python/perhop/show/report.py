@@ -82,7 +82,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list for a terminal: a sentence for each item, and further ones below it; nothing without items."""
+    """A list: a sentence for each item, and further ones below it; nothing without items."""
 
     kind: ClassVar = "items"
     title: str
@@ -158,7 +158,8 @@ def _blocks(part: Part, width: int | None) -> Iterator[str]:
         case Grid():
             yield grid_as_text(part.grid, width)
         case Items() if part.items:
-            yield "\n".join([part.title, *(line for item in part.items for line in _item(item, width))])
+            lines = (line for item in part.items for line in _item(item, width))
+            yield "\n".join([prose(part.title, width), *lines])
 
 
 def _item(sentences: Sequence[str], width: int | None) -> list[str]:

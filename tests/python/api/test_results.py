@@ -48,6 +48,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
     ran.write(place / "ran")
     return {
         "run": ran,
+        "bound": package.bound(small),
         "sweep": package.sweep({**common, "grid": GRID}, store=store),
         "tune": package.tune({**common, **SEARCH, "trials": 2, "validation-runs": 2}, store=store),
         "plan": package.plan({**common, **PLAN}, store=store),

@@ -45,6 +45,7 @@ to = "tc"
 """
 INPUTS = {
     "run": ("small.toml",),
+    "bound": ("small.toml",),
     "live": ("small.toml",),
     "compare": ("small.toml",),
     "witness": ("small.toml",),

@@ -77,6 +77,7 @@ objectives = ["throughput of call > 10 kbit/s"]
 
 COMMANDS = {
     "run": ("run", "line.toml", "--runs", "2"),
+    "bound": ("bound", "line.toml"),
     "sweep": ("sweep", "sweep.toml"),
     "tune": ("tune", "tune.toml"),
     "plan": ("plan", "plan.toml"),
@@ -85,6 +86,7 @@ COMMANDS = {
 """Each with `--csv`; `compare` needs real packets, and its JSON has a test of its own."""
 FILES = {
     "run": {"classes", "links", "flows", "flows-over-time", "queues-over-time"},
+    "bound": {"classes", "links", "flows"},
     "sweep": {"points"},
     "tune": {"trials", "front"},
     "plan": {"now-objectives"},

@@ -23,6 +23,7 @@ from tests.python.output.test_report import plot, rows
 from tests.python.stores.faults import Crash, Fault, FaultyFileSystem, Kind
 
 import perhop
+from perhop.bounds.deriving import none
 from perhop.errors import PerhopError
 from perhop.files import filesystem, swap
 from perhop.files.filesystem import FileSystem
@@ -59,7 +60,7 @@ def test_the_waiting_time_distribution_is_the_mean_over_the_runs_and_ends_at_one
 
     # Green: 2 of 4 packets within 1 ms in one run, 1 of 1 in the other. Blue: none in the first run.
     runs = cast("list[Run]", [run((2, 2), (0,)), run((1,), (1, 0, 9))])
-    ((plot, rows),) = pictures.waiting_times(runs)
+    ((plot, rows),) = pictures.waiting_times(runs, none("{}", "made by hand"))
     shares = {(*row.factors.values(),): row.mean for row in rows}
     assert shares == pytest.approx(
         {

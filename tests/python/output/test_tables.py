@@ -92,6 +92,8 @@ duration = "5s"
 
 COMMANDS = {
     "run": ("run", "mixed.toml", "--runs", "2"),
+    "bound": ("bound", "mixed.toml"),
+    "bound, steps": ("bound", "mixed.toml", "--steps"),
     "sweep": ("sweep", "sweep.toml"),
     "tune": ("tune", "tune.toml"),
     "list studies": ("list", "studies"),

@@ -30,6 +30,7 @@ TOML = {
 }
 COMMANDS = {
     "run": ("run",),
+    "bound": ("bound",),
     "sweep": ("sweep",),
     "tune": ("tune",),
     "plan": ("plan",),

@@ -118,11 +118,14 @@ def test_frames_and_tables_have_the_columns_that_are_declared(queues: Result) ->
         for entry in catalog.FLOW
         for color in (colors if entry.kind.endswith("by-color") else [""])
     ]
-    assert queues.flows.columns[4:] == by_flow
-    assert queues.links.columns[2:] == [entry.name for entry in (*catalog.LINK, *catalog.QUEUE)]
-    assert queues.link_classes.columns[3:] == [entry.name for entry in catalog.QUEUE]
+    of_flows, of_queues = ([one.name for one in of] for of in (catalog.FLOW_BOUNDS, catalog.QUEUE_BOUNDS))
+    assert queues.flows.columns[4:] == by_flow + of_flows
+    of_links = [entry.name for entry in (*catalog.LINK, *catalog.QUEUE)]
+    assert queues.links.columns[2:] == of_links + of_queues
+    assert queues.link_classes.columns[3:] == [entry.name for entry in catalog.QUEUE] + of_queues
     classes = [name for name in queues.classes().columns if "_low" not in name and "_high" not in name]
-    assert classes[3:] == [entry.name for entry in catalog.CLASS if entry.name]
+    named = catalog.beside(catalog.CLASS, catalog.FLOW_BOUNDS)
+    assert classes[3:] == [entry.name for entry in named if entry.name]
     for frame in (queues.flows, queues.links, queues.link_classes):
         numbers = frame.select(pl.selectors.float())
         assert not numbers.select(pl.all().is_nan().any()).to_numpy().any(), "null, not NaN"
@@ -214,6 +217,8 @@ def test_every_measure_is_listed() -> None:
                 (*finite_flows.MEASURES, finite_flows.OPEN),
                 catalog.LINK,
                 catalog.QUEUE,
+                catalog.FLOW_BOUNDS,
+                catalog.QUEUE_BOUNDS,
                 *of_users,
             ),
         )

@@ -1,0 +1,1 @@
+"""Bounds: what no run of a scenario can exceed, derived from the scenario alone by network calculus."""

@@ -1,0 +1,322 @@
+"""`perhop.bound`: what no run of a scenario can exceed, and how that follows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+
+from perhop import _engine
+from perhop.files import arguments
+from perhop.measures import catalog
+from perhop.measures.catalog import FLOW_BOUNDS, QUEUE_BOUNDS, Bound
+from perhop.plurals import counted
+from perhop.scenario.reading import ScenarioSource, _files, read
+from perhop.show.report import Report, as_text
+from perhop.show.written import Written, command_line
+
+Entry = Mapping[str, Any]
+"""What the engine says of a link, a class of its queue, or a flow."""
+
+
+MOST_FLOWS = 5000
+"""Bounds of more flows take longer than results may wait for."""
+ALL = "all"
+"""The class of all packets, where a queue distinguishes none."""
+
+
+def bound(scenario: ScenarioSource) -> Bounds:
+    """Derive what no run of a scenario can exceed: delays, backlogs, and where no packet can be lost.
+
+    A bound holds for every packet of every run, with any seed and the warm-up included, as long as the
+    traffic is what the scenario says. Nothing is simulated.
+
+    Args:
+        scenario: See `ScenarioSource`.
+
+    Raises:
+        ScenarioError: The scenario is wrong; the message names the place and the key.
+        PerhopError: The file cannot be read.
+    """
+    checked = read(scenario)
+    checked.warn()
+    found = of_text(checked.text)
+    for file in _files(scenario):
+        found = replace(found, name=file.stem, command=command_line("bound", str(file)))
+    return found
+
+
+def of_text(text: str) -> Bounds:
+    """The bounds of a scenario in canonical JSON."""
+    return Bounds(text, json.loads(_engine.bounds(text)))
+
+
+def beside_runs(text: str) -> Bounds:
+    """The bounds to stand beside the results of a canonical scenario; none where that fails or takes long."""
+    try:
+        if _engine.memory(text)["flows"] > MOST_FLOWS:
+            return none(text, f"the network has more than {MOST_FLOWS:,} flows; `perhop bound` derives them")
+        return of_text(text)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with bounds, results are right without them
+        return none(text, str(error) or type(error).__name__)
+
+
+def none(text: str, why: str) -> Bounds:
+    """No bounds of a canonical scenario, for this reason."""
+    return Bounds(text, {"links": [], "flows": [], "notes": []}, failure=why)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Bounds(Written):
+    """What no run of a scenario can exceed: bounds of delay and backlog, and where no packet can be lost.
+
+    `classes` has a row for each `[[flows]]` entry, `flows`, `links` and `link_classes` have one for each
+    flow, link, and class of packets that a link's queue distinguishes. Where there is no bound, a column that
+    ends in `_reason` says why. `steps` has the derivations, and `derivation("voice")` one of them as text.
+
+    Attributes:
+        scenario: The scenario as canonical JSON.
+        content: What the engine derived, as plain data.
+        name: The title where the scenario has none: the name of its file.
+        failure: Why nothing could be derived; empty where it could.
+        of: The class, flow or link of which alone text shows the derivation; empty for tables of all.
+        with_steps: Text shows the derivations below the tables.
+        command: See `Written`.
+    """
+
+    COMMAND: ClassVar = "perhop bound"
+    TABLE: ClassVar = "classes"
+    scenario: str
+    content: Mapping[str, Any]
+    name: str = ""
+    failure: str = ""
+    of: str = ""
+    with_steps: bool = False
+    command: str = ""
+
+    @property
+    def title(self) -> str:
+        """The scenario's title, or the name of its file."""
+        return str(json.loads(self.scenario).get("title") or self.name or "Scenario")
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences on the network as a whole, such as one on a cycle of its routes."""
+        return tuple(self.content["notes"])
+
+    @cached_property
+    def classes(self) -> pl.DataFrame:
+        """One row for each `[[flows]]` entry: the largest bound of its flows, none if one of them has none.
+
+        Columns: `class`, `flows`, `one_way_delay_at_most_s`, `loss_excluded`, `delay_reason` and
+        `loss_reason` (those of the first flow without a bound).
+        """
+        rows = [
+            {"class": name, "flows": len(members), **_cells(members, FLOW_BOUNDS)}
+            for name, members in self.by_class.items()
+        ]
+        return _frame(rows, {"class": pl.String, "flows": pl.Int64}, FLOW_BOUNDS)
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """One row for each flow, in the order of `Result.flows`.
+
+        Columns: `flow`, `class`, `one_way_delay_at_most_s` (from host to host), `loss_excluded`,
+        `delay_reason`, `loss_reason`, `method` (the analysis with the least bound) and `route` (its links).
+        """
+        rows = [
+            {
+                "flow": flow["name"],
+                "class": class_of(flow),
+                **_cells([flow], FLOW_BOUNDS),
+                "method": flow["method"],
+                "route": ", ".join(flow["route"]),
+            }
+            for flow in self.content["flows"]
+        ]
+        more = {"method": pl.String, "route": pl.String}
+        return _frame(rows, {"flow": pl.String, "class": pl.String}, FLOW_BOUNDS, more)
+
+    @cached_property
+    def links(self) -> pl.DataFrame:
+        """One row for each link.
+
+        Columns: `link`, `delay_at_most_s` (the longest wait in its queue), `backlog_at_most_bytes`,
+        `loss_excluded`, `delay_reason`, `backlog_reason` and `loss_reason`.
+        """
+        rows = [{"link": link["name"], **_cells([link], QUEUE_BOUNDS)} for link in self.content["links"]]
+        return _frame(rows, {"link": pl.String}, QUEUE_BOUNDS)
+
+    @cached_property
+    def link_classes(self) -> pl.DataFrame:
+        """One row for each link and class of packets that its queue distinguishes; columns as of `links`."""
+        rows = [
+            {"link": link["name"], "class": one["name"], **_cells([one], QUEUE_BOUNDS)}
+            for link in self.content["links"]
+            for one in classes_of(link)
+        ]
+        return _frame(rows, {"link": pl.String, "class": pl.String}, QUEUE_BOUNDS)
+
+    @cached_property
+    def steps(self) -> pl.DataFrame:
+        """One row for each step of each derivation.
+
+        Columns: `link` and `class`, or `flow`: what is derived; `step` (from 1), `text`, `formula` and
+        `source` (null where a step follows from those before it).
+        """
+        names = {"link": pl.String, "class": pl.String, "flow": pl.String, "step": pl.Int64}
+        texts = {"text": pl.String, "formula": pl.String, "source": pl.String}
+        rows = [
+            {**place, "step": number, **{key: step.get(key) or None for key in texts}}
+            for place, entry in self._derived()
+            for number, step in enumerate(entry.get("steps", ()), 1)
+        ]
+        return pl.DataFrame(rows, schema={**names, **texts}, orient="row")
+
+    def flow_columns(self, rows: int) -> pl.DataFrame:
+        """The bounds of all flows for so many rows, those of each run alike; null where there are none."""
+        names = schema(FLOW_BOUNDS)
+        if not self.flows.height or rows % self.flows.height:
+            return pl.DataFrame({name: pl.Series([None] * rows, dtype=kind) for name, kind in names.items()})
+        return pl.concat([self.flows.select(list(names))] * (rows // self.flows.height))
+
+    def of_class(self, name: str) -> dict[str, object]:
+        """The bounds of a `[[flows]]` entry by the names of their columns; None where there is none."""
+        return values(self.by_class.get(name, ()), FLOW_BOUNDS)
+
+    def of_queue(self, link: str, name: str | None = None) -> dict[str, object]:
+        """The bounds of a link, or of a class of its queue, by the names of their columns."""
+        found = self.queues.get((link, name))
+        return values([] if found is None else [found], QUEUE_BOUNDS)
+
+    def derivation(self, of: str, width: int | None = None) -> str:
+        """Return how the bounds of a class, flow or link follow, step by step, as `perhop bound --of` prints.
+
+        Args:
+            of: The name of a `[[flows]]` entry, a flow, a link, or a class of packets at links.
+            width: Columns of the text; None for no limit.
+
+        Raises:
+            PerhopError: The scenario has nothing of this name; the message lists what it has.
+        """
+        from perhop.bounds import page  # noqa: PLC0415 - it reads bounds
+
+        return as_text(page.derivations(self, arguments.text("of", of)), width)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tables as plain data, as `perhop bound --json` writes them."""
+        tables = {"classes": self.classes, "links": self.links, "link_classes": self.link_classes}
+        tables |= {"flows": self.flows, "steps": self.steps}
+        return {**{name: frame.to_dicts() for name, frame in tables.items()}, "notes": list(self.notes)}
+
+    def json(self) -> str:
+        """Return what `perhop bound --json` writes: the same bytes for the same scenario."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def _outline(self) -> str:
+        delays = [*self.classes["one_way_delay_at_most_s"], *self.links["delay_at_most_s"]]
+        known = sum(delay is not None for delay in delays)
+        what = f"{counted(self.classes.height, 'class', 'classes')} and {counted(self.links.height, 'link')}"
+        return (
+            f"{self.title!r}: {what}, {known} of {len(delays)} with a bound of the delay; see print(….text())"
+        )
+
+    def __str__(self) -> str:
+        """The text that `perhop bound` prints, without a limit of width."""
+        return self.text()
+
+    def _reports(self, width: int | None) -> Sequence[Report]:  # noqa: ARG002 - the same for any width
+        from perhop.bounds import page  # noqa: PLC0415 - it reads bounds
+
+        return [page.derivations(self, self.of) if self.of else page.report(self, with_steps=self.with_steps)]
+
+    def _write(self, place: Path, command: str, jobs: int) -> None:  # noqa: ARG002 - one picture
+        from perhop.bounds import page  # noqa: PLC0415 - pictures load matplotlib
+
+        page.write(place, self, command)
+
+    @cached_property
+    def by_class(self) -> dict[str, list[Entry]]:
+        """What the engine says of each flow of a `[[flows]]` entry."""
+        found: dict[str, list[Entry]] = {}
+        for flow in self.content["flows"]:
+            found.setdefault(class_of(flow), []).append(flow)
+        return found
+
+    @cached_property
+    def queues(self) -> dict[tuple[str, str | None], Entry]:
+        """What the engine says of each link, whose class is None, and of each class of its queue."""
+        links: Iterable[Entry] = self.content["links"]
+        return {
+            **{(link["name"], None): link for link in links},
+            **{(link["name"], one["name"]): one for link in links for one in link["classes"]},
+        }
+
+    def _derived(self) -> Iterator[tuple[dict[str, str | None], Entry]]:
+        """Yield everything that has a derivation, with the columns that name it in `steps`."""
+        for link in self.content["links"]:
+            for one in link["classes"]:
+                name = one["name"] if one in classes_of(link) else None
+                yield {"link": link["name"], "class": name, "flow": None}, one
+        for flow in self.content["flows"]:
+            yield {"link": None, "class": class_of(flow), "flow": flow["name"]}, flow
+
+
+def class_of(flow: Entry) -> str:
+    """The name of the `[[flows]]` entry of a flow, which is called `NAME/0`, `NAME/1` and so on."""
+    return str(flow["name"]).rpartition("/")[0]
+
+
+def classes_of(link: Entry) -> Sequence[Entry]:
+    """The classes of packets that a link's queue distinguishes; none if it has one for all of them."""
+    classes: Sequence[Entry] = link["classes"]
+    return () if [one["name"] for one in classes] == [ALL] else classes
+
+
+_TYPES: Mapping[catalog.Unit, pl.DataType] = {"s": pl.Float64(), "B": pl.Int64(), "": pl.Boolean()}
+
+
+def schema(bounds: Iterable[Bound]) -> dict[str, pl.DataType]:
+    """The columns of bounds in data frames."""
+    return {one.name: _TYPES[one.unit] for one in bounds}
+
+
+def _reason(one: Bound) -> str:
+    """The column that says why a bound is not there."""
+    return f"{one.key[0]}_reason"
+
+
+def _frame(
+    rows: Sequence[Mapping[str, object]],
+    names: Mapping[str, Any],
+    bounds: Sequence[Bound],
+    more: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    reasons = {_reason(one): pl.String for one in bounds}
+    return pl.DataFrame(rows, schema={**names, **schema(bounds), **reasons, **(more or {})}, orient="row")
+
+
+def _cells(entries: Sequence[Entry], bounds: Sequence[Bound]) -> dict[str, object]:
+    """The bounds of some flows together, or of a queue, and the first reason of each that is not there."""
+    reasons = {
+        _reason(one): next((entry[of]["reason"] for entry in entries if "reason" in entry[of]), None)
+        for one in bounds
+        for of in (one.key[0],)
+    }
+    return {**values(entries, bounds), **reasons}
+
+
+def values(entries: Sequence[Entry], bounds: Sequence[Bound]) -> dict[str, object]:
+    """The bounds of some flows together, or of a queue; None where one of them has none."""
+    found = {}
+    for one in bounds:
+        of, key = one.key
+        known = [entry[of].get(key) for entry in entries]
+        together = all if one.unit == "" else max
+        found[one.name] = None if not known or None in known else together(known)
+    return found
