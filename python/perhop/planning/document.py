@@ -12,7 +12,7 @@ from typing import Any
 from perhop import _engine, routers
 from perhop.errors import ArgumentError, BlockError, PerhopError
 from perhop.files import arguments, inputs
-from perhop.planning import growth, objectives
+from perhop.planning import growth, guarantees, objectives
 from perhop.planning.growth import Demand
 from perhop.planning.objectives import Bound
 from perhop.planning.verdicts import score
@@ -208,6 +208,16 @@ class Plan:
         """Every metric that an objective needs."""
         return tuple(dict.fromkeys(metric for bound in self.bounds for metric in bound.metrics))
 
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The metrics that runs measure: all but bounds."""
+        return tuple(metric for metric in self.metrics if not guarantees.is_bound(metric))
+
+    @property
+    def measured_bounds(self) -> tuple[Bound, ...]:
+        """The objectives but for guarantees, of which runs say nothing."""
+        return tuple(bound for bound in self.bounds if not bound.is_guarantee)
+
     def base(self, multiples: Mapping[str, float], *, templates: bool = False) -> Base:
         """The scenario with these multiples of demands, to be varied.
 
@@ -280,6 +290,10 @@ def read_plan(
         by_default,
     )
     if search is not None:
+        if not plan.measured:
+            raise PerhopError(
+                f"{where}: [search] needs an objective that runs measure; there are guarantees alone"
+            )
         _check_demands(search, demands, f"{where}: [tuning]")
         tuning.first_point(tuning_plan(plan))
     if plan.export is not None:
@@ -532,7 +546,7 @@ def tuning_plan(plan: Plan) -> tuning.TuningPlan:
     assert search is not None
 
     def derive(observed: Mapping[str, Observations]) -> dict[str, Observations]:
-        return {SCORE: Observations((score(plan.bounds, observed),))}
+        return {SCORE: Observations((score(plan.measured_bounds, observed),))}
 
     return tuning.TuningPlan(
         title=plan.title,
@@ -548,6 +562,6 @@ def tuning_plan(plan: Plan) -> tuning.TuningPlan:
         sampler=search.sampler,
         population=search.population,
         derive=derive,
-        observed=plan.metrics,
+        observed=plan.measured,
         fresh=plan.seeds,
     )

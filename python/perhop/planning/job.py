@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from perhop import routers
-from perhop.planning import growth
+from perhop.bounds import deriving
+from perhop.planning import growth, guarantees
 from perhop.planning.document import Plan, exported, tuning_plan
 from perhop.planning.growth import Bracket, Demand, State
 from perhop.planning.verdicts import STATES, ObjectiveVerdict, judge, smallest_margins
@@ -43,6 +44,8 @@ class Limit:
 
     Attributes:
         looked: The verdicts on the objectives that do not break today, by the level that was looked at.
+        guaranteed: The highest level up to which every objective that is guaranteed today still is; None
+            where none is today.
         untold: Of these, the verdicts of today that the runs cannot tell. At a higher level such an objective
             counts where it surely breaks.
     """
@@ -50,6 +53,7 @@ class Limit:
     demand: Demand
     bracket: Bracket
     looked: Mapping[int, Sequence[ObjectiveVerdict]]
+    guaranteed: int | None = None
     untold: Sequence[ObjectiveVerdict] = ()
 
     @property
@@ -183,7 +187,7 @@ def run_plan(plan: Plan, place: Workplace, *, say: Callable[[str], None], progre
         KeyboardInterrupt: Ctrl-C; what had finished is in the store.
     """
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
-        runner = Runner(store, backend, progress, tuple(map(literal, plan.metrics)))
+        runner = Runner(store, backend, progress, tuple(map(literal, plan.measured)))
         interrupts.leaves(lambda: kept(runner.counts, place.store))
         names: dict[str, str] = {}
         now = _Laboratory(plan, runner, names).setting()
@@ -215,7 +219,7 @@ class _Laboratory:
         searched: Multiples = {} if plan.search is None else plan.search.demands
         today, tried = self._points([{}, searched], ["today's demand", "the demand of the search"])
         verdicts = self._verdicts(today)
-        margins = smallest_margins(plan.bounds, self.runner.observed(tried, plan.seeds))
+        margins = smallest_margins(plan.measured_bounds, self.runner.observed(tried, plan.seeds))
         return JudgedSetting(today.scenario, verdicts, self._limits(verdicts), margins)
 
     def _points(self, demands: Sequence[Multiples], labels: Sequence[str]) -> list[Point]:
@@ -236,8 +240,27 @@ class _Laboratory:
         return make_point(self.plan.base(multiples, templates=True), factors, values, label)
 
     def _verdicts(self, point: Point) -> list[ObjectiveVerdict]:
-        observed = self.runner.observed(point, self.plan.seeds)
-        return [judge(bound, observed) for bound in self.plan.bounds]
+        bounds = deriving.beside_runs(point.scenario)
+        derived = guarantees.observed(self.plan.metrics, bounds, self.plan.runs)
+        observed = {**self.runner.observed(point, self.plan.seeds), **derived}
+        return [
+            judge(bound, observed).beside(guarantees.guaranteed(bound, bounds)) for bound in self.plan.bounds
+        ]
+
+    def _guaranteed(self, demand: Demand, today: Sequence[ObjectiveVerdict]) -> int | None:
+        """Return the level of a demand up to which every objective that is guaranteed today still is."""
+        watched = [verdict.bound for verdict in today if verdict.is_guaranteed]
+        if not watched:
+            return None
+        search, kept = growth.bracket(len(demand.levels) - 1), None
+        try:
+            while True:
+                level = search.send(kept)
+                bounds = deriving.beside_runs(self._point({demand.name: demand.levels[level]}, "").scenario)
+                kept = all(guarantees.is_kept(bound, bounds) for bound in watched)
+        except StopIteration as end:
+            found: Bracket = end.value
+            return found.holds
 
     def _limits(self, today: Sequence[ObjectiveVerdict]) -> list[Limit]:
         """Return how far each demand can grow while what holds today does, and nothing else surely breaks.
@@ -270,7 +293,8 @@ class _Laboratory:
                 looked[name][level] = verdicts
                 answers[name] = together(verdicts, [verdict.bound for verdict in untold])
         return [
-            Limit(demand, found[demand.name], looked[demand.name], untold) for demand in self.plan.demands
+            Limit(demand, found[demand.name], looked[demand.name], self._guaranteed(demand, today), untold)
+            for demand in self.plan.demands
         ]
 
 

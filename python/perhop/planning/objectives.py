@@ -5,7 +5,10 @@
     loss of AF11 < 0.1 % in 95 % of runs
     95 % of gold flows get their profile in 99 % of runs
     links.uplink.utilization >= 90 %
+    worst case of voice < 10 ms
+    no loss of gold within its profile
 
+The last two are about any run, whatever the seed: network calculus decides them (`guarantees`).
 A name is a group of flows, a class of packets of a link's queue, a link, or a codepoint, which means all
 groups of flows that have it: then the worst of them counts. Names may stand in backticks.
 """
@@ -22,8 +25,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from perhop.errors import PerhopError
-from perhop.measures import naming
-from perhop.planning.words import EXAMPLES, LOSS, MEASURES, PROFILES, STATISTICS, UNITS, NamedMeasure
+from perhop.measures import catalog, naming
+from perhop.planning import guarantees
+from perhop.planning.words import EXAMPLES, LOSS, MEASURES, NO_LOSS, PROFILES, STATISTICS, UNITS, NamedMeasure
 from perhop.routers import units as codepoints
 from perhop.scenario.quantities import NUMBER, UNIT
 from perhop.sweeps.contradictions import Sides, ranked
@@ -38,6 +42,9 @@ _BOUND = re.compile(
 _PROFILE = re.compile(
     rf"(?:at\s+least\s+)?(?P<value>{NUMBER})\s*%\s+of(?:\s+the)?\s+(?P<name>.+?)\s+flows\s+"
     rf"(?:get|reach)\s+their\s+profiles?(?:\s+in\s+(?P<runs>{NUMBER})\s*%\s+of(?:\s+the)?\s+runs)?"
+)
+_NO_LOSS = re.compile(
+    r"no\s+loss\s+of\s+(?:the\s+)?(?P<name>.+?)(?:\s+within\s+(?:its|their)\s+profiles?)?", re.IGNORECASE
 )
 _STATISTIC = rf"(?P<statistic>P{_PERCENTILE}|{'|'.join(STATISTICS)})"
 _BEFORE = re.compile(rf"{_STATISTIC}\s+(?:of\s+)?(?:the\s+)?(?P<rest>.+)", re.IGNORECASE)
@@ -111,6 +118,8 @@ def parse(text: str, where: str) -> Objective:
         return Objective(
             plain, PROFILES, "", _name(found["name"]), ">=", share, _runs(found["runs"], where, text)
         )
+    if found := _NO_LOSS.fullmatch(plain):
+        return Objective(plain, NO_LOSS, "", _name(found["name"]), ">=", 1.0, None)
     found = _BOUND.fullmatch(plain)
     if found is None:
         raise PerhopError(
@@ -173,7 +182,8 @@ def _name(text: str) -> str:
 
 
 def _metric_unit(metric: str) -> str:
-    unit = naming.unit_of_metric(metric)
+    bound = catalog.BOUNDS.get(metric.rpartition(".")[2])
+    unit = naming.unit_of_metric(metric) if bound is None else bound.unit
     return unit if unit in UNITS else ""
 
 
@@ -224,6 +234,11 @@ class Bound:
     unit: str
 
     @property
+    def is_guarantee(self) -> bool:
+        """Whether it is about any run, which network calculus decides and no run."""
+        return all(map(guarantees.is_bound, self.metrics))
+
+    @property
     def metrics(self) -> tuple[str, ...]:
         """Every metric that it needs."""
         return tuple(metric for part in self.parts for metric in part)
@@ -261,7 +276,7 @@ class Subjects:
     def of(cls, scenario: str, names: Sequence[str]) -> Subjects:
         """The subjects of a canonical scenario."""
         groups = {group["name"]: group for group in json.loads(scenario)["flows"]}
-        return cls(groups, frozenset(names))
+        return cls(groups, frozenset([*names, *guarantees.names(names)]))
 
     def bind(self, objective: Objective, where: str) -> Bound:
         """The objective with the metrics that measure it.
@@ -283,6 +298,8 @@ class Subjects:
         if candidates is None:
             candidates = self.candidates[key] = dict(self._candidates(measure, objective.statistic))
         parts = self._chosen(objective, candidates, place)
+        if objective.runs is not None and guarantees.is_bound(parts[0][0]):
+            raise PerhopError(f"{place}: a guarantee is about any run; leave `in … of runs` out")
         return Bound(objective, tuple(parts), measure.unit)
 
     def _candidates(self, measure: NamedMeasure, statistic: str) -> Iterator[tuple[str, tuple[str, ...]]]:

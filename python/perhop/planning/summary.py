@@ -11,9 +11,10 @@ from typing import Any
 from perhop.measures import absent, catalog, finite_flows
 from perhop.planning.job import Better, JudgedSetting, Limit, Planned
 from perhop.planning.verdicts import BREAKS, HOLDS, STATES, ObjectiveVerdict, corrected
+from perhop.planning.words import NO_LOSS
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
-from perhop.show.numbers import MISSING, exact, fixed, rounded, shown
+from perhop.show.numbers import MISSING, at_most, exact, fixed, rounded, short, shown
 from perhop.show.report import Code, Part, Records, Report, Text
 from perhop.statistics.intervals import MOST_RUNS, Estimate
 from perhop.statistics.multiplicity import family, p_text
@@ -90,7 +91,11 @@ def answers(planned: Planned) -> list[str]:
     if planned.plan.search is None:
         return said
     if planned.better is None:
-        lacking = [one.bound.metrics for one in planned.now.verdicts if one.found is None]
+        lacking = [
+            one.bound.metrics
+            for one in planned.now.verdicts
+            if one.found is None and not one.bound.is_guarantee
+        ]
         metrics = (
             itertools.chain(*lacking) if lacking else filter(finite_flows.needs_many, planned.plan.metrics)
         )
@@ -126,6 +131,8 @@ def _limit(limit: Limit) -> str:
             f"can grow to {_level(limit, limit.holds)}" if limit.bracket.holds else "may have no room to grow"
         )
         said = f"**{demand.name}** {held}; {_end(limit)}"
+    if guaranteed := _guaranteed_level(limit):
+        said += f"; guaranteed up to {guaranteed}"
     unknown = [verdict for verdict in limit.untold if verdict.bound not in [one.bound for one in limit.first]]
     if not limit.untold:
         return f"{said}."
@@ -206,6 +213,12 @@ def notes(planned: Planned) -> list[str]:
             "objective on which today's runs cannot decide ends growth where it breaks. Levels are "
             f"{_step(planned)} apart."
         )
+    if has_guarantees(planned):
+        grown = "; growth up to which all that is today still is" if planned.now.limits else ""
+        said.append(
+            "Guaranteed: at most this in any run, by network calculus (`perhop bound`); an objective that it "
+            f"keeps holds{grown}."
+        )
     missing = [
         verdict
         for setting, _ in settings(planned)
@@ -242,6 +255,8 @@ def what_would_tell(verdict: ObjectiveVerdict) -> str:
 
 def _without_value(verdict: ObjectiveVerdict, runs: int) -> str:
     """Why runs have no value of an objective, and what to change."""
+    if verdict.bound.is_guarantee:
+        return f"{_quoted(verdict)}: there is no bound; `perhop bound` says why."
     reasons = dict.fromkeys(absent.why(metric, runs) for metric in verdict.bound.metrics)
     of = f" in {verdict.missing} of {counted(runs, 'run')}" if verdict.missing < runs else ""
     return f"{_quoted(verdict)} has no value{of}: {'; '.join(reasons)}."
@@ -273,6 +288,7 @@ def _step(planned: Planned) -> str:
 def verdict_rows(planned: Planned) -> list[list[dict[str, str]]]:
     """Return one line for each objective of each setting."""
     out = []
+    with_guarantees = has_guarantees(planned)
     after = iter(corrected([verdict for setting, _ in settings(planned) for verdict in setting.verdicts]))
     for setting, _ in settings(planned):
         rows = []
@@ -280,7 +296,8 @@ def verdict_rows(planned: Planned) -> list[list[dict[str, str]]]:
             row = {
                 "objective": verdict.text,
                 "measured": _measured(verdict),
-                "margin, %": MISSING if verdict.margin is None else percent(verdict.margin),
+                **({"guaranteed": _guaranteed(verdict)} if with_guarantees else {}),
+                "margin, %": _margin(verdict),
                 "verdict": verdict.state,
             }
             holds, p = next(after)
@@ -291,8 +308,34 @@ def verdict_rows(planned: Planned) -> list[list[dict[str, str]]]:
     return out
 
 
+def has_guarantees(planned: Planned) -> bool:
+    """Whether something that an objective is about has a bound."""
+    return any(
+        verdict.guaranteed is not None for setting, _ in settings(planned) for verdict in setting.verdicts
+    )
+
+
+def _guaranteed(verdict: ObjectiveVerdict) -> str:
+    """The bound of what an objective is about, with its unit."""
+    if verdict.guaranteed is None:
+        return MISSING
+    if verdict.bound.objective.measure is NO_LOSS:
+        return "yes" if verdict.guaranteed else "no"
+    factor, symbol = _unit(verdict.bound.unit)
+    return f"{at_most(verdict.guaranteed, factor)} {symbol}".rstrip()
+
+
+def _margin(verdict: ObjectiveVerdict) -> str:
+    """The margin in per cent with its interval; a guarantee has none."""
+    if verdict.margin is None or verdict.bound.objective.measure is NO_LOSS:
+        return MISSING
+    if verdict.bound.is_guarantee:
+        return short(100 * verdict.margin.mean)
+    return percent(verdict.margin)
+
+
 def _measured(verdict: ObjectiveVerdict) -> str:
-    if verdict.found is None:
+    if verdict.found is None or verdict.bound.is_guarantee:
         return MISSING
     factor, symbol = _unit(verdict.bound.unit)
     text = f"{shown(verdict.found, factor)} {symbol}".rstrip()
@@ -311,16 +354,23 @@ def _unit(unit: str) -> tuple[float, str]:
 
 def limit_rows(limits: Sequence[Limit]) -> list[dict[str, str]]:
     """One line for each demand."""
+    with_guarantees = any(limit.guaranteed is not None for limit in limits)
     return [
         {
             "demand": limit.demand.name,
             "today": limit.demand.shown(1.0),
+            **({"guaranteed up to": _guaranteed_level(limit) or MISSING} if with_guarantees else {}),
             "holds up to": _level(limit, limit.holds),
             "breaks at": MISSING if limit.breaks is None else _level(limit, limit.breaks),
             "first to break": "; ".join(verdict.text for verdict in limit.first) or MISSING,
         }
         for limit in limits
     ]
+
+
+def _guaranteed_level(limit: Limit) -> str:
+    """The growth that what is guaranteed today bears; empty where nothing is."""
+    return "" if limit.guaranteed is None else _level(limit, limit.demand.levels[limit.guaranteed])
 
 
 # ---------------------------------------------------------------- JSON
@@ -376,6 +426,8 @@ def _verdict_json(verdict: ObjectiveVerdict) -> dict[str, Any]:
         "bound": verdict.bound.objective.bound,
         "unit": verdict.bound.unit,
         "measured": estimate_json(verdict.found),
+        "guaranteed": verdict.guaranteed,
+        "is_guaranteed": verdict.is_guaranteed,
         "margin": estimate_json(verdict.margin),
         "runs_that_keep_it": None
         if share is None
@@ -392,6 +444,12 @@ def _limit_json(limit: Limit) -> dict[str, Any]:
         "demand": limit.demand.name,
         "today": dict(limit.demand.at(1.0)),
         "holds_up_to": {"multiple": rounded(limit.holds), "values": dict(limit.demand.at(limit.holds))},
+        "guaranteed_up_to": None
+        if limit.guaranteed is None
+        else {
+            "multiple": rounded(levels[limit.guaranteed]),
+            "values": dict(limit.demand.at(levels[limit.guaranteed])),
+        },
         "breaks_at": None
         if limit.breaks is None
         else {"multiple": rounded(limit.breaks), "values": dict(limit.demand.at(limit.breaks))},

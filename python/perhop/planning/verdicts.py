@@ -59,7 +59,9 @@ class ObjectiveVerdict:
         runs_needed: Where the runs cannot tell: roughly how many would, if mean and spread stay as they are;
             None where it is decided, or where no affordable number would do.
         p: The two-sided p value of the statement that the bound is just met; at most 5 % where it is decided.
-            None where a run has no value.
+            None where a run has no value, and of a guarantee, by which no verdict errs.
+        guaranteed: The bound of what the objective is about in any run (`perhop.planning.guarantees`), in the
+            unit of the objective's; None without one.
     """
 
     bound: Bound
@@ -70,6 +72,19 @@ class ObjectiveVerdict:
     values: tuple[float, ...]
     runs_needed: int | None = None
     p: float | None = None
+    guaranteed: float | None = None
+
+    @property
+    def is_guaranteed(self) -> bool:
+        """Whether the objective is kept in any run."""
+        return self.guaranteed is not None and self.bound.objective.met(self.guaranteed)
+
+    def beside(self, guaranteed: float | None) -> ObjectiveVerdict:
+        """The verdict with the bound for any run; what it keeps holds where these runs cannot tell."""
+        verdict = replace(self, guaranteed=guaranteed)
+        if verdict.holds is None and verdict.is_guaranteed:
+            return replace(verdict, holds=True, runs_needed=None, p=None)
+        return verdict
 
     @property
     def state(self) -> str:
@@ -119,7 +134,7 @@ def judge(bound: Bound, observed: Mapping[str, Observations]) -> ObjectiveVerdic
     checks = [compare(one, objective.bound) for one in found]
     check = judging.all_of(*checks)
     p_values = [p_value(one, objective.bound) for one in found]
-    p = None if None in p_values else max(p for p in p_values if p is not None)
+    p = None if None in p_values or bound.is_guarantee else max(p for p in p_values if p is not None)
     if check.holds is False:
         check, p = _broken(checks, p_values)
     margin = worst.mapped(objective.margin)

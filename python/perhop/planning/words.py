@@ -92,6 +92,7 @@ MEASURES: tuple[NamedMeasure, ...] = (
         advice="write such as `P99 of waiting time of CLASS`, of a class of the queue",
     ),
     NamedMeasure(("waiting time", "queueing delay", "queuing delay"), "s", links=_WAITS),
+    NamedMeasure(("worst case",), "s", flows={"": "one_way_delay_at_most_s"}, links={"": "delay_at_most_s"}),
     NamedMeasure(("delay variation",), "s", links={"": "delay_variation_s"}),
     NamedMeasure(
         ("jitter",), "s", flows={"": "jitter_s"}, datagrams=True, advice="it is measured of datagrams"
@@ -132,6 +133,9 @@ MEASURES: tuple[NamedMeasure, ...] = (
 
 PROFILES = NamedMeasure(("flows that get their profile",), "fraction", flows={"": PROFILE}, best=1.0)
 """The share of a group's flows that reach their profile rate."""
+
+NO_LOSS = NamedMeasure(("no loss",), "", flows={"": "loss_excluded"}, links={"": "loss_excluded"}, best=1.0)
+"""Whether loss is excluded in any run."""
 
 STATISTICS: Mapping[str, str] = {
     "mean": "mean",

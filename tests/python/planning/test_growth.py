@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.python.planning.planned import BURSTY, POLICED, done
 
+from perhop.bounds import deriving
 from perhop.errors import PerhopError
 from perhop.planning.growth import Bracket, Levels, Target, bracket, default_demands, demand_of, grown
 from perhop.planning.job import together
@@ -180,8 +181,11 @@ def said(found: Planned) -> str:
     return " ".join(found.text().split())
 
 
-def test_what_cannot_be_told_today_ends_growth_where_it_breaks(tmp_path: Path) -> None:
+def test_what_cannot_be_told_today_ends_growth_where_it_breaks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three runs are too few for a rare loss, but growth must not pass the level at which it is sure."""
+    monkeypatch.setattr(deriving, "MOST_FLOWS", 0)  # bounds would tell
     loss = "loss of sources < 0.1 %"
     text = POLICED.replace('"loss of sources < 1 %"', f'"{loss}", "throughput of sources > 0.05 Mbit/s"')
     text = text.replace("runs = 30", "runs = 3")
