@@ -330,6 +330,7 @@ impl<'a> Analysis<'a> {
             delay: Delay(Err("no route".into())),
             loss: Loss(Some("no route".into())),
             method: None,
+            analyses: Vec::new(),
             route: Vec::new(),
             steps: Vec::new(),
         };

@@ -1,6 +1,6 @@
 //! Whole routes: each analysis bounds the delay of a flow, and the least bound counts.
 
-use perhop_core::curves::{Convex, Line, Nanobits, delay, nanobits};
+use perhop_core::curves::{Concave, Convex, Line, Nanobits, delay, nanobits};
 use perhop_core::scheduler::{Arriving, Serving, Step, span};
 use perhop_core::{Duration, curves};
 
@@ -11,12 +11,19 @@ use crate::report::{Delay, FlowBounds, Loss};
 /// More visits than these are left out: total flow analysis alone takes time in proportion to the network.
 const MOST_VISITS: usize = 4_000_000;
 
+/// Which token buckets of arrivals are tried for what flows beside the one of interest bring: of the lowest rate,
+/// of the next one, and so on.
+const BUCKETS: usize = 4;
+
 /// What flows beside the one of interest bring, by one token bucket: a rate and a burst.
 #[derive(Clone, Copy, Debug, Default)]
 struct Beside {
     rate: i128,
     burst: Nanobits,
 }
+
+/// Bounds, each with the name of its analysis.
+type ByMethod = Vec<(&'static str, Duration)>;
 
 /// The routes of a network.
 pub(crate) struct Paths<'a> {
@@ -48,43 +55,42 @@ impl<'a> Paths<'a> {
             let lost = policed.or_else(|| own.map(|part| part.class).find_map(|class| may_lose(link, class)));
             lost.map(|why| format!("`{}`: {why}", network.links[link].name))
         });
-        let (delay, method, steps) = match self.least(number) {
-            Ok((delay, method, steps)) => (Delay(Ok(delay)), Some(method), steps),
-            Err(why) => (Delay(Err(why)), None, Vec::new()),
+        let (analyses, steps, why) = match self.analyses(number) {
+            Ok((analyses, steps)) => (analyses, steps, String::new()),
+            Err(why) => (Vec::new(), Vec::new(), why),
         };
+        let least = analyses.iter().min_by_key(|(_, most)| *most);
         FlowBounds {
             name: String::new(),
-            delay,
+            delay: Delay(least.map(|(_, most)| *most).ok_or(why)),
             loss: Loss(bundle.policed.clone().or(lost)),
-            method,
+            method: least.map(|(method, _)| *method),
+            analyses,
             route,
             steps,
         }
     }
 
-    /// Returns the least bound on a flow's delay, by which analysis, and its derivation.
-    fn least(&self, number: usize) -> Result<(Duration, &'static str, Vec<Step>), String> {
+    /// Returns the bound on a flow's delay by each analysis, and its derivation.
+    fn analyses(&self, number: usize) -> Result<(ByMethod, Vec<Step>), String> {
         let (total, mut steps) = self.total(number)?;
         let bundle = &self.analysis.bundles[number];
-        let mut best = (total, "total flow analysis");
+        let mut analyses = vec![("total flow analysis", total)];
         if bundle.route.len() > 1 && self.whole_routes {
-            let analyses: [(&str, &str, Option<Convex>); 2] = [
-                (
-                    "separated flow analysis",
-                    "Le Boudec & Thiran 2001, section 6.2 and theorem 1.4.6",
-                    self.separated(number),
-                ),
-                (
-                    "pay multiplexing only once",
-                    "Schmitt, Zdarsky & Fidler 2008, theorem 3",
-                    self.once(number),
-                ),
+            let separated = "Le Boudec & Thiran 2001, section 6.2 and theorem 1.4.6";
+            let once = "Schmitt, Zdarsky & Fidler 2008, theorem 3";
+            let methods: [(&str, &str, fn(&Self, usize, usize) -> Option<Convex>); 2] = [
+                ("separated flow analysis", separated, Self::separated),
+                ("pay multiplexing only once", once, Self::once),
             ];
-            for (method, source, service) in analyses {
-                let Some((service, one)) = service.zip(bundle.one.as_ref()) else { continue };
-                let Some(queued) = delay(one, &service) else { continue };
-                let all = self.outside_queues(number).map(|rest| queued + rest);
-                let Some(all) = all else { continue };
+            for (method, source, service) in methods {
+                let Some((one, rest)) = bundle.one.as_ref().zip(self.outside_queues(number)) else {
+                    continue;
+                };
+                let services = (0..BUCKETS).filter_map(|bucket| service(self, number, bucket));
+                let queued = services.filter_map(|service| Some((delay(one, &service)?, service)));
+                let Some((queued, service)) = queued.min_by_key(|(queued, _)| *queued) else { continue };
+                let all = queued + rest;
                 steps.push(Step::new(
                     format!("{method}: one flow, {}, through the service of the whole route", Arriving(one)),
                     format!(
@@ -94,17 +100,18 @@ impl<'a> Paths<'a> {
                     ),
                     source,
                 ));
-                if all < best.0 {
-                    best = (all, method);
-                }
+                analyses.push((method, all));
             }
         }
-        steps.push(Step::new(
-            format!("the least bound is that of {}", best.1),
-            span(best.0.as_nanos().into()),
-            "",
-        ));
-        Ok((best.0, best.1, steps))
+        let least = analyses.iter().min_by_key(|(_, most)| *most).filter(|_| analyses.len() > 1);
+        if let Some((method, most)) = least {
+            steps.push(Step::new(
+                format!("the least bound is that of {method}"),
+                span(most.as_nanos().into()),
+                "",
+            ));
+        }
+        Ok((analyses, steps))
     }
 
     /// Total flow analysis: the longest times at all hops, one after the other.
@@ -112,7 +119,7 @@ impl<'a> Paths<'a> {
         let Analysis { network, bundles, states, coming, .. } = self.analysis;
         let bundle = &bundles[number];
         let host = bundle.host.ok_or_else(|| {
-            bundle.all.clone().err().unwrap_or_else(|| "its access link is too slow".into())
+            bundle.all.clone().err().unwrap_or_else(|| "nothing bounds what its source sends".into())
         })?;
         let mut sum = host;
         let mut steps = vec![Step::new("the host and its access link", span(host.as_nanos().into()), "")];
@@ -169,7 +176,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Returns what flows beside one flow of a bundle bring to a class of a link on its route, and the class.
-    fn beside(&self, number: usize, at: usize) -> Option<(usize, Beside)> {
+    fn beside(&self, number: usize, at: usize, bucket: usize) -> Option<(usize, Beside)> {
         let coming = &self.analysis.coming;
         let mut own = coming[at].iter().filter(|part| part.bundle == number);
         let class = own.next()?.class;
@@ -178,7 +185,7 @@ impl<'a> Paths<'a> {
         }
         let mut beside = Beside::default();
         for part in coming[at].iter().filter(|part| part.class == class) {
-            let line = part.curve.as_ref().ok()?.lines()[0];
+            let line = token_bucket(part.curve.as_ref().ok()?, bucket);
             let flows = i128::from(part.flows.max(1));
             let share = if part.bundle == number { (flows - 1, flows) } else { (1, 1) };
             beside.rate += curves::divided_up(line.rate * share.0, share.1);
@@ -191,12 +198,12 @@ impl<'a> Paths<'a> {
     /// Separated flow analysis: at each hop, what a FIFO leaves to the flow beside all others (the member of
     /// the FIFO family with θ = T + b / R); the hops as one server. All hops but the last hold a packet back
     /// until it is complete.
-    fn separated(&self, number: usize) -> Option<Convex> {
+    fn separated(&self, number: usize, bucket: usize) -> Option<Convex> {
         let Analysis { bundles, states, .. } = self.analysis;
         let bundle = &bundles[number];
         let mut whole: Option<Convex> = None;
         for (place, &link) in bundle.route.iter().enumerate() {
-            let (class, beside) = self.beside(number, link)?;
+            let (class, beside) = self.beside(number, link, bucket)?;
             let strict = states[link][class].guarantee.as_ref()?.strict.as_ref()?;
             // A curve of the family holds for one line: the greatest of several need not be one.
             let line = strict.slopes().last()?;
@@ -213,7 +220,7 @@ impl<'a> Paths<'a> {
 
     /// Pay multiplexing only once: the route as one server, at which each other flow pays its burst once, where
     /// it joins the route for the first time. For any order of service within a class.
-    fn once(&self, number: usize) -> Option<Convex> {
+    fn once(&self, number: usize, bucket: usize) -> Option<Convex> {
         let Analysis { bundles, states, coming, .. } = self.analysis;
         let bundle = &bundles[number];
         let mut least = i128::MAX;
@@ -221,7 +228,7 @@ impl<'a> Paths<'a> {
         let mut bursts: Nanobits = 0;
         let mut class_before = None;
         for (place, &link) in bundle.route.iter().enumerate() {
-            let (class, beside) = self.beside(number, link)?;
+            let (class, beside) = self.beside(number, link, bucket)?;
             let strict = states[link][class].guarantee.as_ref()?.strict.as_ref()?;
             let line = *strict.slopes().last()?;
             let packet = if place + 1 < bundle.route.len() { nanobits(bundle.largest) } else { 0 };
@@ -239,7 +246,7 @@ impl<'a> Paths<'a> {
             };
             let joins = coming[link].iter().filter(|part| part.class == class && !accompanies(part));
             for part in joins {
-                let amount = part.curve.as_ref().ok()?.lines()[0].amount;
+                let amount = token_bucket(part.curve.as_ref().ok()?, bucket).amount;
                 let flows = i128::from(part.flows.max(1));
                 let share = if part.bundle == number { (flows - 1, flows) } else { (1, 1) };
                 bursts = bursts.saturating_add(curves::divided_up(amount.checked_mul(share.0)?, share.1));
@@ -254,4 +261,10 @@ impl<'a> Paths<'a> {
         })?;
         Some(Convex::of(vec![Line { rate: least, amount }]))
     }
+}
+
+/// Returns the token bucket of this place among those of arrivals, from the lowest rate, or the last.
+fn token_bucket(arrivals: &Concave, place: usize) -> Line {
+    let lines = arrivals.lines();
+    lines[place.min(lines.len() - 1)]
 }

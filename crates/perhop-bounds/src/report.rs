@@ -57,6 +57,9 @@ pub struct FlowBounds {
     pub loss: Loss,
     /// Which analysis gives the least bound.
     pub method: Option<&'static str>,
+    /// What each analysis gives.
+    #[serde(serialize_with = "by_method")]
+    pub analyses: Vec<(&'static str, Duration)>,
     /// The names of the links on its route.
     pub route: Vec<String>,
     /// How the bounds follow.
@@ -120,6 +123,10 @@ impl Serialize for Loss {
 fn seconds_up(time: Duration) -> f64 {
     let seconds = time.as_secs_f64();
     if seconds * 1e9 < time.as_nanos() as f64 { seconds.next_up() } else { seconds }
+}
+
+fn by_method<S: Serializer>(analyses: &[(&'static str, Duration)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(analyses.iter().map(|(method, most)| (method, seconds_up(*most))))
 }
 
 fn steps<S: Serializer>(steps: &[Step], serializer: S) -> Result<S::Ok, S::Error> {

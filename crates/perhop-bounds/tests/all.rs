@@ -3,3 +3,4 @@
 mod faults;
 mod networks;
 mod soundness;
+mod tightness;
