@@ -4,7 +4,10 @@ use perhop_core::curves::{Concave, Line, Nanobits, delay, nanobits};
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::Server;
 use perhop_core::{Bitrate, Bytes, Color, Duration, Ecn, FlowId, Header};
+use perhop_sim::transport::packet_trace::PacketTrace;
 use perhop_sim::{AccessSpec, FlowSpec, Marking, Network, Routes, TransportSpec};
+
+const MANY: &str = "any number of its flows may be under way at a time";
 
 /// Flows that are alike, in one direction: their data, or their acknowledgements.
 #[derive(Clone, Debug)]
@@ -93,10 +96,9 @@ fn alike(one: &FlowSpec, other: &FlowSpec) -> bool {
 
 fn data(network: &Network, spec: &FlowSpec, flows: std::ops::Range<usize>, route: Vec<usize>) -> Bundle {
     let size = Bytes::new(spec.transport.packet_sizes().0.into());
-    let smallest = spec.transport.trace().map_or(size, |trace| Bytes::new(trace.smallest().into()));
-    let smallest = if is_datagrams_of_an_application(spec) { Bytes::new(1) } else { smallest };
+    let smallest = smallest(spec);
     let sent = match &spec.population {
-        Some(_) => Err("any number of its flows may be under way at a time".into()),
+        Some(_) => Err(MANY.into()),
         None => spec.transport.arrivals(spec.volume).map_err(str::to_owned),
     };
     let meter = network.meter_of(spec);
@@ -122,11 +124,11 @@ fn data(network: &Network, spec: &FlowSpec, flows: std::ops::Range<usize>, route
     let one = if at_host || is_shared { one } else { limit(&one) };
     let count = flows.len() as u64;
     let shared = if let Marking::Edge(number) = spec.marking { Some(number) } else { None };
-    let all = one.as_ref().map(|one| one.times(count)).map_err(Clone::clone);
+    let all = all_of(spec, &one, count);
     let all = if is_shared { limit(&all) } else { all };
     if !is_shared {
         for part in &mut parts {
-            part.own = part.own.as_ref().map(|own| own.times(count));
+            part.own = part.own.as_ref().filter(|_| spec.population.is_none()).map(|own| own.times(count));
         }
     }
     let in_flight = spec.transport.in_flight().filter(|_| spec.population.is_none());
@@ -191,7 +193,7 @@ fn acknowledgements(
     Bundle {
         acknowledges: true,
         route,
-        all: one.as_ref().map(|one| one.times(count)).map_err(Clone::clone),
+        all: all_of(spec, &one, count),
         one: one.ok(),
         parts,
         content: in_flight.map(|flight| nanobits(flight.acks).saturating_mul(count.into())),
@@ -202,6 +204,29 @@ fn acknowledgements(
         policed: None,
         flows,
     }
+}
+
+/// Returns all packets of so many flows, each with its own host, of which this is one. Nothing at the hosts bounds
+/// a population.
+fn all_of(spec: &FlowSpec, one: &Result<Concave, String>, count: u64) -> Result<Concave, String> {
+    match (&spec.population, one) {
+        (None, Ok(one)) => Ok(one.times(count)),
+        (None, Err(why)) => Err(why.clone()),
+        (Some(_), _) => Err(MANY.into()),
+    }
+}
+
+/// Returns the smallest packet of a flow's data: a connection may open with one without data, and the last of a
+/// flow of a population is as small as what is left.
+fn smallest(spec: &FlowSpec) -> Bytes {
+    let (data, ack) = spec.transport.packet_sizes();
+    let least = match (&spec.transport, &spec.population) {
+        _ if is_datagrams_of_an_application(spec) => 1,
+        (_, Some(population)) => population.headers.max(1),
+        (TransportSpec::Tcp(params), None) if params.handshake => ack.min(data),
+        (transport, None) => transport.trace().map_or(data, PacketTrace::smallest),
+    };
+    Bytes::new(least.into())
 }
 
 /// Returns whether an application hands over each datagram of the flow, of any size.

@@ -175,6 +175,21 @@ impl<'a> Paths<'a> {
         Some(bundle.host? + sum? + self.egress(number)?)
     }
 
+    /// Returns the part of what a bundle brings that others than one of its flows may bring: all of it where a
+    /// meter or a population bounds them only together.
+    fn others(&self, number: usize) -> (i128, i128) {
+        let Analysis { network, bundles, .. } = self.analysis;
+        let bundle = &bundles[number];
+        let metered = || bundle.route.iter().any(|&link| !network.links[link].meters.is_empty());
+        let is_population = network.flows[bundle.flows.start].population.is_some();
+        let flows = bundle.flows.len() as i128;
+        if is_population || (flows > 1 && (bundle.shared.is_some() || metered())) {
+            (1, 1)
+        } else {
+            (flows - 1, flows)
+        }
+    }
+
     /// Returns what flows beside one flow of a bundle bring to a class of a link on its route, and the class.
     fn beside(&self, number: usize, at: usize, bucket: usize) -> Option<(usize, Beside)> {
         let coming = &self.analysis.coming;
@@ -186,8 +201,7 @@ impl<'a> Paths<'a> {
         let mut beside = Beside::default();
         for part in coming[at].iter().filter(|part| part.class == class) {
             let line = token_bucket(part.curve.as_ref().ok()?, bucket);
-            let flows = i128::from(part.flows.max(1));
-            let share = if part.bundle == number { (flows - 1, flows) } else { (1, 1) };
+            let share = if part.bundle == number { self.others(number) } else { (1, 1) };
             beside.rate += curves::divided_up(line.rate * share.0, share.1);
             beside.burst =
                 beside.burst.saturating_add(curves::divided_up(line.amount.checked_mul(share.0)?, share.1));
@@ -247,8 +261,7 @@ impl<'a> Paths<'a> {
             let joins = coming[link].iter().filter(|part| part.class == class && !accompanies(part));
             for part in joins {
                 let amount = token_bucket(part.curve.as_ref().ok()?, bucket).amount;
-                let flows = i128::from(part.flows.max(1));
-                let share = if part.bundle == number { (flows - 1, flows) } else { (1, 1) };
+                let share = if part.bundle == number { self.others(number) } else { (1, 1) };
                 bursts = bursts.saturating_add(curves::divided_up(amount.checked_mul(share.0)?, share.1));
             }
             class_before = Some(class);

@@ -129,8 +129,11 @@ impl<'a> PortOf<'a> {
         }
         // The wait by the limit would make itself true.
         let of_class = coming.iter().filter(|part| part.class == class);
-        let undropped = guarantee.wait(&state.load);
-        state.packets = undropped.and_then(|wait| of_class.map(|part| packets_within(part, wait)).sum());
+        let undropped = guarantee.wait(&state.load).filter(|_| arrivals.is_some());
+        let by_wait =
+            undropped.and_then(|wait| of_class.clone().map(|part| packets_within(part, wait)).sum());
+        let by_windows = of_class.map(packets_of_windows).sum();
+        state.packets = [by_wait, by_windows].into_iter().flatten().min();
         let by_curve =
             arrivals.zip(guarantee.strict.as_ref()).and_then(|(arrivals, strict)| backlog(arrivals, strict));
         // All that waits came within the longest wait.
@@ -237,9 +240,8 @@ impl ClassState {
 
     /// Returns the most packets that wait if nothing is dropped.
     fn undropped_packets(&self) -> Option<i128> {
-        let by_size = self.undropped()? / nanobits(self.load.smallest).max(1);
-        let by_flow = self.packets.filter(|_| self.load.arrivals.is_some());
-        Some(by_flow.map_or(by_size, |by_flow| by_size.min(by_flow.into())))
+        let by_size = self.undropped().map(|most| most / nanobits(self.load.smallest).max(1));
+        [by_size, self.packets.map(i128::from)].into_iter().flatten().min()
     }
 }
 
@@ -286,9 +288,15 @@ fn sum(parts: impl Iterator<Item = Option<i128>>) -> Option<i128> {
 
 /// Returns how many packets of a bundle come within a time at most.
 fn packets_within(coming: &Coming, time: Duration) -> Option<u64> {
-    let by_curve = coming.curve.as_ref().ok().map(|curve| curve.at(time));
-    let most = [by_curve, coming.content].into_iter().flatten().min()?;
-    u64::try_from(most / nanobits(coming.smallest).max(1)).ok()
+    let by_curve = coming.curve.as_ref().ok().map(|curve| curve.at(time) / nanobits(coming.smallest).max(1));
+    let by_curve = by_curve.and_then(|packets| u64::try_from(packets).ok());
+    [by_curve, packets_of_windows(coming)].into_iter().flatten().min()
+}
+
+/// Returns how many packets of a bundle the windows of its flows let into the network: one for each segment, also
+/// for a smaller one.
+fn packets_of_windows(coming: &Coming) -> Option<u64> {
+    u64::try_from(coming.content? / nanobits(coming.largest).max(1)).ok()
 }
 
 /// Returns all that comes together: no more than each link brings by which it comes, nor than meters let pass.

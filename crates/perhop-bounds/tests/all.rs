@@ -2,5 +2,6 @@
 
 mod faults;
 mod networks;
+mod populations;
 mod soundness;
 mod tightness;

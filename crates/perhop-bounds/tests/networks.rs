@@ -211,7 +211,7 @@ fn source(draw: &mut Draw, rate: u64, until: Duration) -> TransportSpec {
         2 if draw.chance(50) => TransportSpec::Tcp(
             serde_json::from_value(json!({
                 "tcp": "newreno", "window": format!("{}p", 2 + draw.below(6)), "packet": format!("{}B", size.max(200)),
-                "min-rto": "2s", "initial-rto": "2s", "max-rto": "60s",
+                "min-rto": "2s", "initial-rto": "2s", "max-rto": "60s", "handshake": draw.chance(50),
             }))
             .unwrap(),
         ),
@@ -289,7 +289,7 @@ fn any_flow(name: String, ends: (u32, u32), rate: u64, until: Duration, draw: &m
     if draw.chance(10) {
         one.dispatch_jitter = Some(micros(1 + draw.below(2000)));
     }
-    if draw.chance(25) && !matches!(one.transport, TransportSpec::Tcp(_)) {
+    if draw.chance(25) {
         let profile = json!({
             "marker": "token-bucket", "rate": format!("{}bps", rate / 2 + 1), "burst": format!("{}B", draw.of(&[1500, 4000])),
             "out": draw.of(&["drop", "mark"]), "af": 1 + draw.below(4),
@@ -343,7 +343,13 @@ pub fn network(number: u64) -> Network {
         let rate = (least * load / 100 / count).max(8_000);
         any_flow(format!("f{number}"), (from, to), rate, until, draw)
     });
-    let flows = flows.collect();
+    // Some come as a group of flows that are alike.
+    let drawn: Vec<FlowSpec> = flows.collect();
+    let group = |flow: FlowSpec| {
+        let count = draw.of(&[1, 1, 1, 3]);
+        (0..count).map(move |copy| FlowSpec { name: format!("{}/{copy}", flow.name), ..flow.clone() })
+    };
+    let flows = drawn.into_iter().flat_map(group).collect();
     Network {
         nodes: hops + 2,
         links,

@@ -210,6 +210,14 @@ impl Guarantee {
     }
 }
 
+/// Writes what is left of a service beside what goes first, where one packet of this size may be under way.
+pub(super) fn rest_of(service: &Convex, first: &Concave, under_way: Bytes) -> String {
+    let first = if first.is_zero() { String::new() } else { format!(" − ({})", Arriving(first)) };
+    let packet =
+        if under_way.get() == 0 { String::new() } else { format!(" − {}", size(nanobits(under_way))) };
+    format!("{}{first}{packet}", Serving(service))
+}
+
 /// Returns everything that comes to these classes together; `None` if nothing bounds one of them.
 pub(super) fn together<'a>(loads: impl IntoIterator<Item = &'a Load>) -> Option<Concave> {
     let mut loads = loads.into_iter();

@@ -16,10 +16,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::Bucket;
-use super::guarantees::largest;
+use super::guarantees::{largest, rest_of};
 use super::queues::{QueueKey, Queues, aqms_at, check_places, classes_at, paths_at, queue_params};
 use super::{
-    AnyScheduler, Arriving, ClassKey, Dequeued, Discipline, Guarantee, Load, Match, PathName, Retuning, Room,
+    AnyScheduler, ClassKey, Dequeued, Discipline, Guarantee, Load, Match, PathName, Retuning, Room,
     Scheduler, Server, Serving, ShapedQueue, Step, Unbounded, Within,
 };
 use crate::aqm::AqmParams;
@@ -213,8 +213,8 @@ impl<P: Packet> Scheduler for Llq<P> {
                 guarantee.room = queue.room(load, server.rate);
                 guarantee.admitted = comes.as_ref().map(|comes| comes.sends.clone());
                 guarantee.steps.push(Step::new(
-                    format!("low-latency queueing: goes first, and one packet of up to {under_way} may be under way"),
-                    format!("β(t) = {} − ({}) − {under_way}", Serving(&server.waits), Arriving(&first.sends)),
+                    "low-latency queueing: earlier queues first, and a packet of a later one may be under way",
+                    format!("β(t) = {}", rest_of(&server.waits, &first.sends, under_way)),
                     "Le Boudec & Thiran 2001, section 6.2.1",
                 ));
                 Ok(guarantee)

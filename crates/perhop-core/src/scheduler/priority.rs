@@ -18,11 +18,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::Bucket;
-use super::guarantees::largest;
+use super::guarantees::{largest, rest_of};
 use super::queues::{Queues, check_queues, classes_are_queues, queue_params, queues_are_listed};
 use super::{
-    Arriving, ClassKey, Dequeued, Discipline, Guarantee, Load, Match, PathName, Retuning, Room, Scheduler,
-    Server, Serving, Step, Unbounded,
+    ClassKey, Dequeued, Discipline, Guarantee, Load, Match, PathName, Retuning, Room, Scheduler, Server,
+    Step, Unbounded,
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -225,10 +225,8 @@ impl PriorityParams {
         guarantee.queue = class;
         guarantee.room = Room::of(&queue.rule, server.rate);
         guarantee.steps.push(Step::new(
-            format!(
-                "strict priority: earlier queues first, and one packet of up to {under_way} may be under way"
-            ),
-            format!("β(t) = {} − ({}) − {under_way}", Serving(&server.strict), Arriving(first)),
+            "strict priority: earlier queues first, and a packet of a later one may be under way",
+            format!("β(t) = {}", rest_of(&server.waits, first, under_way)),
             "Le Boudec & Thiran 2001, section 6.2.1",
         ));
         Ok(guarantee)
