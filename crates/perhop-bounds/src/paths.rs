@@ -15,6 +15,9 @@ const MOST_VISITS: usize = 4_000_000;
 /// of the next one, and so on.
 const BUCKETS: usize = 4;
 
+/// The service of a bundle's whole route to one of its flows, with one of the buckets that bound what others bring.
+type ServiceOf<P> = fn(&P, usize, usize) -> Option<Convex>;
+
 /// What flows beside the one of interest bring, by one token bucket: a rate and a burst.
 #[derive(Clone, Copy, Debug, Default)]
 struct Beside {
@@ -77,11 +80,13 @@ impl<'a> Paths<'a> {
         let bundle = &self.analysis.bundles[number];
         let mut analyses = vec![("total flow analysis", total)];
         if bundle.route.len() > 1 && self.whole_routes {
-            let separated = "Le Boudec & Thiran 2001, section 6.2 and theorem 1.4.6";
-            let once = "Schmitt, Zdarsky & Fidler 2008, theorem 3";
-            let methods: [(&str, &str, fn(&Self, usize, usize) -> Option<Convex>); 2] = [
-                ("separated flow analysis", separated, Self::separated),
-                ("pay multiplexing only once", once, Self::once),
+            let methods: [(&str, &str, ServiceOf<Self>); 2] = [
+                (
+                    "separated flow analysis",
+                    "Le Boudec & Thiran 2001, section 6.2 and theorem 1.4.6",
+                    Self::separated,
+                ),
+                ("pay multiplexing only once", "Schmitt, Zdarsky & Fidler 2008, theorem 3", Self::once),
             ];
             for (method, source, service) in methods {
                 let Some((one, rest)) = bundle.one.as_ref().zip(self.outside_queues(number)) else {
