@@ -66,13 +66,22 @@ def _reasons(bounds: Bounds) -> Iterator[list[str]]:
     for rows, columns in ((bounds.classes.iter_rows(named=True), FLOW_BOUNDS), (queues, QUEUE_BOUNDS)):
         for row in rows:
             place = " at ".join(str(row[name]) for name in ("class", "link") if name in row)
+            found: dict[str, list[str]] = {}
             for one in columns:
                 if (reason := row[f"{one.key[0]}_reason"]) is not None:
-                    lacking.setdefault(reason, {}).setdefault(place, []).append(_what(one))
+                    # Reasons of flows name the link.
+                    found.setdefault(f"`{row['link']}`: {reason}" if "link" in row else reason, []).append(
+                        _what(one)
+                    )
+            for reason, what in found.items():
+                lacking.setdefault(reason, {}).setdefault(_listed(what), []).append(place)
     for reason, places in lacking.items():
-        listed = [f"{_listed(what)} of {place}" for place, what in places.items()]
-        more = [f"{len(listed) - MOST_PLACES} more"] if len(listed) > MOST_PLACES else []
-        yield [reason, "; ".join([*listed[:MOST_PLACES], *more])]
+        yield [reason, "; ".join(f"{what} of {_few(of)}" for what, of in places.items())]
+
+
+def _few(places: Sequence[str]) -> str:
+    more = [f"{len(places) - MOST_PLACES} more"] if len(places) > MOST_PLACES else []
+    return ", ".join([*places[:MOST_PLACES], *more])
 
 
 def _listed(words: Sequence[str]) -> str:

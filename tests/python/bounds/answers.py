@@ -86,7 +86,7 @@ def answer() -> dict[str, Any]:
     bulk = {
         "name": "bulk/0",
         "delay": {"reason": WHY},
-        "loss": {"excluded": False, "reason": FULL},
+        "loss": {"excluded": False, "reason": f"`uplink`: {FULL}"},
         "method": None,
         "route": ["uplink"],
         "steps": [],

@@ -71,7 +71,7 @@ def test_a_class_has_the_largest_bound_of_its_flows() -> None:
         "loss_reason": None,
     }
     assert (bulk["one_way_delay_at_most_s"], bulk["loss_excluded"]) == (None, False)
-    assert (bulk["delay_reason"], bulk["loss_reason"]) == (WHY, FULL)
+    assert (bulk["delay_reason"], bulk["loss_reason"]) == (WHY, f"`uplink`: {FULL}")
 
 
 def test_a_class_has_no_bound_if_one_of_its_flows_has_none() -> None:
@@ -163,9 +163,9 @@ def test_each_reason_is_said_once_with_the_places_that_it_concerns() -> None:
     reasons = text.partition("Not guaranteed, and why:\n")[2].splitlines()
     assert reasons[:4] == [
         f"  {WHY}",
-        "    one-way delay of bulk; delay of data at uplink",
-        f"  {FULL}",
-        "    loss of bulk; loss of data at uplink",
+        "    one-way delay of bulk",
+        f"  `uplink`: {FULL}",
+        "    loss of bulk, data at uplink",
     ]
 
 
