@@ -425,7 +425,7 @@ FLOW_BOUNDS = (
         "s",
         _DELAY,
         "one_way_delay_p99_s",
-        _beside("at most", "one-way delay at most", 135),
+        _beside("one-way at most", "one-way delay at most", 135),
         "One-way delay that no packet exceeds in any run, warm-up included, by network calculus; of a class "
         "the largest of its flows; none where there is no bound.",
     ),

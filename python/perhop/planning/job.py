@@ -39,13 +39,25 @@ Multiples = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
+class Guaranteed:
+    """The growth of a demand that guarantees bear.
+
+    Attributes:
+        level: The highest level up to which they all stand.
+        objectives: Those that are guaranteed today, as the plan has them.
+    """
+
+    level: int
+    objectives: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Limit:
     """The growth that one demand can have while the others stay.
 
     Attributes:
         looked: The verdicts on the objectives that do not break today, by the level that was looked at.
-        guaranteed: The highest level up to which every objective that is guaranteed today still is; None
-            where none is today.
+        guaranteed: The growth up to which what is guaranteed today still is; None where nothing is.
         untold: Of these, the verdicts of today that the runs cannot tell. At a higher level such an objective
             counts where it surely breaks.
     """
@@ -53,7 +65,7 @@ class Limit:
     demand: Demand
     bracket: Bracket
     looked: Mapping[int, Sequence[ObjectiveVerdict]]
-    guaranteed: int | None = None
+    guaranteed: Guaranteed | None = None
     untold: Sequence[ObjectiveVerdict] = ()
 
     @property
@@ -247,8 +259,8 @@ class _Laboratory:
             judge(bound, observed).beside(guarantees.guaranteed(bound, bounds)) for bound in self.plan.bounds
         ]
 
-    def _guaranteed(self, demand: Demand, today: Sequence[ObjectiveVerdict]) -> int | None:
-        """Return the level of a demand up to which every objective that is guaranteed today still is."""
+    def _guaranteed(self, demand: Demand, today: Sequence[ObjectiveVerdict]) -> Guaranteed | None:
+        """Return up to which level of a demand every objective that is guaranteed today still is."""
         watched = [verdict.bound for verdict in today if verdict.is_guaranteed]
         if not watched:
             return None
@@ -260,7 +272,7 @@ class _Laboratory:
                 kept = all(guarantees.is_kept(bound, bounds) for bound in watched)
         except StopIteration as end:
             found: Bracket = end.value
-            return found.holds
+            return Guaranteed(found.holds, [bound.objective.text for bound in watched])
 
     def _limits(self, today: Sequence[ObjectiveVerdict]) -> list[Limit]:
         """Return how far each demand can grow while what holds today does, and nothing else surely breaks.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from perhop.measures import absent, catalog, finite_flows
@@ -24,6 +24,8 @@ from perhop.sweeps.summary import estimate_json, short_names
 
 MOST_LINES = 60
 """Changed lines of a configuration that a terminal gets."""
+MOST_NAMED = 2
+"""Guaranteed objectives that a sentence names; more are counted."""
 NOW, BETTER, TRIED = "as it is", "with the better setting", "with the best setting tried"
 """What settings are called."""
 
@@ -85,7 +87,7 @@ def answers(planned: Planned) -> list[str]:
     if broken and planned.now.limits:
         listed = f"{' and '.join(broken)} {'breaks' if len(broken) == 1 else 'break'}"
         said.append(f"{listed} already, and how far a demand can grow counts the other objectives alone.")
-    said += [_limit(limit) for limit in planned.now.limits]
+    said += [*map(_limit, planned.now.limits), *_guaranteed_growth(planned.now.limits)]
     if not planned.now.limits and planned.plan.demands:
         said.append("No objective holds today, so there is no growth to look for.")
     if planned.plan.search is None:
@@ -131,8 +133,6 @@ def _limit(limit: Limit) -> str:
             f"can grow to {_level(limit, limit.holds)}" if limit.bracket.holds else "may have no room to grow"
         )
         said = f"**{demand.name}** {held}; {_end(limit)}"
-    if guaranteed := _guaranteed_level(limit):
-        said += f"; guaranteed up to {guaranteed}"
     unknown = [verdict for verdict in limit.untold if verdict.bound not in [one.bound for one in limit.first]]
     if not limit.untold:
         return f"{said}."
@@ -189,6 +189,7 @@ def _better(planned: Planned, better: Better) -> list[str]:
         said,
         _kept(better.setting.verdicts).replace(NOW, "then"),
         *(f"Then: {_limit(limit)}" for limit in better.setting.limits),
+        *(f"Then: {sentence}" for sentence in _guaranteed_growth(better.setting.limits)),
     ]
 
 
@@ -370,7 +371,20 @@ def limit_rows(limits: Sequence[Limit]) -> list[dict[str, str]]:
 
 def _guaranteed_level(limit: Limit) -> str:
     """The growth that what is guaranteed today bears; empty where nothing is."""
-    return "" if limit.guaranteed is None else _level(limit, limit.demand.levels[limit.guaranteed])
+    return "" if limit.guaranteed is None else _level(limit, limit.demand.levels[limit.guaranteed.level])
+
+
+def _guaranteed_growth(limits: Sequence[Limit]) -> Iterator[str]:
+    """Yield a sentence on what is guaranteed in any run, and up to which growth of each demand."""
+    found = [limit.guaranteed.objectives for limit in limits if limit.guaranteed is not None]
+    if not found:
+        return
+    objectives, are = found[0], "is" if len(found[0]) == 1 else "are"
+    named = " and ".join(f"“{text}”" for text in objectives)
+    if len(objectives) > MOST_NAMED:
+        named = counted(len(objectives), "objective")
+    levels = ", ".join(f"{limit.demand.name} {_guaranteed_level(limit)}" for limit in limits)
+    yield f"{named} {are} **guaranteed** in any run, up to {levels}."
 
 
 # ---------------------------------------------------------------- JSON
@@ -447,8 +461,9 @@ def _limit_json(limit: Limit) -> dict[str, Any]:
         "guaranteed_up_to": None
         if limit.guaranteed is None
         else {
-            "multiple": rounded(levels[limit.guaranteed]),
-            "values": dict(limit.demand.at(levels[limit.guaranteed])),
+            "multiple": rounded(levels[limit.guaranteed.level]),
+            "values": dict(limit.demand.at(levels[limit.guaranteed.level])),
+            "objectives": list(limit.guaranteed.objectives),
         },
         "breaks_at": None
         if limit.breaks is None

@@ -55,8 +55,8 @@ _COLUMNS = {
 }
 """Explanations of columns below their tables, by the beginning of the column's head."""
 
-AT_MOST = HEADS["delay_at_most_s"]
-"""The head of bounds of delays, of flows and of queues alike."""
+AT_MOST = {HEADS["one_way_delay_at_most_s"], HEADS["delay_at_most_s"]}
+"""The heads of bounds of delays."""
 
 _FROM_FILES = {
     "rates": "Rates of links from traces",
@@ -85,7 +85,7 @@ def _explained(result: Result, heads: Collection[str]) -> list[str]:
         )
         sentences.append("Sizes are of payload.")
     sentences += [text for head, text in _COLUMNS.items() if any(_begins(shown, head) for shown in heads)]
-    if AT_MOST in heads:
+    if not AT_MOST.isdisjoint(heads):
         sentences.append(_at_most(result))
     elif result.engine and result.bounds.failure:
         sentences.append(f"No bounds: {result.bounds.failure}.")

@@ -172,6 +172,7 @@ _PLANNED: Section = {
     "demand": ("", "What grows."),
     "count": ("", "How many there are."),
     "multiple": ("", "The multiple of today's demand."),
+    "objectives": ("", "The objectives that are guaranteed today."),
     "guaranteed_up_to": ("", "Where all that is guaranteed today still is; empty where nothing is."),
     "breaks_at": ("", "Where an objective breaks first; empty where all hold up to the most looked at."),
     "first_to_break": ("", "The objectives that break first."),

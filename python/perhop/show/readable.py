@@ -15,7 +15,7 @@ from perhop.measures import catalog, finite_flows
 from perhop.measures.run import COLORS
 from perhop.show.latex import latex_table
 from perhop.show.numbers import MISSING, at_most, estimated, exact, short
-from perhop.show.table import records
+from perhop.show.table import Way, records
 
 _SUMMARIES = {
     entry.name: (entry.unit, entry.summary)
@@ -77,10 +77,13 @@ _IMPORTANCE = {
 }
 KEPT = 255
 """The importance of columns that every terminal shows."""
-LEFT_OUT_FIRST = tuple(
-    sorted((head for head, rank in _IMPORTANCE.items() if rank < KEPT), key=lambda head: _IMPORTANCE[head])
+_BESIDE = {HEADS[name]: HEADS[one.of] for name, one in catalog.BOUNDS.items()}
+LEFT_OUT_FIRST: tuple[Way, ...] = tuple(
+    (head, _BESIDE[head]) if head in _BESIDE else head
+    for head in sorted(_IMPORTANCE, key=lambda head: _IMPORTANCE[head])
+    if _IMPORTANCE[head] < KEPT
 )
-"""Columns that a narrow terminal does without, the least important one first."""
+"""Columns that a narrow terminal does without, the least important one first; bounds go with percentiles."""
 
 
 class Estimates(pl.DataFrame):

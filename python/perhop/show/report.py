@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 
 from perhop import _engine
 from perhop.show.readable import html_table
-from perhop.show.table import Pivot, continued, pivot_rows, prose, records
+from perhop.show.table import Pivot, Way, continued, pivot_rows, prose, records
 from perhop.show.table import as_text as grid_as_text
 from perhop.show.text import printable
 
@@ -50,7 +50,7 @@ class Records:
     notes: Sequence[str] = ()
     marked: Collection[int] = ()
     states: Mapping[str, str] = field(default_factory=dict)
-    gives_way: Sequence[str] = ()
+    gives_way: Sequence[Way] = ()
     stem: int = 0
 
 

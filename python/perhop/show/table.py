@@ -13,6 +13,7 @@ import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from perhop.files import arguments
 from perhop.show import declared
@@ -29,6 +30,8 @@ SIGNS = {True: "✓", False: "✗", None: "?"}
 PROSE = 100
 """Sentences are no longer than this, however wide the terminal is."""
 GAP = 2
+Way: TypeAlias = "str | tuple[str, str]"
+"""A column that gives way, or one with the column without which it says nothing."""
 SHORTEST_TEXT = 14
 """Texts in a table are not broken into less than this many characters, if columns may give way instead."""
 _BROKEN_TEXT = 12
@@ -227,7 +230,7 @@ def align(
 def records(
     lines: Sequence[Mapping[str, str]],
     width: int | None = None,
-    gives_way: Sequence[str] = (),
+    gives_way: Sequence[Way] = (),
     remedy: str = "--wide",
 ) -> list[str]:
     """A list of records as text, one column for each key of the first record.
@@ -235,10 +238,11 @@ def records(
     Args:
         lines: At least one record.
         width: Columns of the terminal; None for no limit.
-        gives_way: Columns that a narrow terminal may do without, the least important one first. The note
-            below the table names those that were left out. If the others do not fit either, they stand in
-            several tables one below the other, each with the first column; those after the first table leave
-            out records that have none of their values.
+        gives_way: Columns that a narrow terminal may do without, the least important one first; a pair is
+            one, and the column without which it says nothing. The note below the table names those that were
+            left out. If the others do not fit either, they stand in several tables one below the other, each
+            with the first column; those after the first table leave out records that have none of their
+            values.
         remedy: What shows them.
     """
     arguments.columns(width)
@@ -283,16 +287,19 @@ def continued(
     return [[{head: line[head] for head in table} for line in lines] for table in tables or [heads]]
 
 
-def _kept(lines: Sequence[Mapping[str, str]], width: int | None, gives_way: Sequence[str]) -> list[str]:
+def _kept(lines: Sequence[Mapping[str, str]], width: int | None, gives_way: Sequence[Way]) -> list[str]:
     """The columns that are shown: as few are left out as the width allows, in the given order."""
     names = list(lines[0])
     gone: list[str] = []
-    for name in gives_way:
+    beside = dict(one for one in gives_way if not isinstance(one, str))
+    for name in (one if isinstance(one, str) else one[0] for one in gives_way):
         if _fitted(lines, [other for other in names if other not in gone], width) is not None:
             break
         gone += [name] if name in names else []
     # A wide column that went last may have made room for a narrow one that went before it.
     for name in reversed(gone):
+        if beside.get(name) in gone:
+            continue
         shown = [other for other in names if other not in gone or other == name]
         if _fitted(lines, shown, width) is not None:
             gone.remove(name)

@@ -143,6 +143,16 @@ def test_commands_on_real_packets_fit_the_terminal(command: tuple[str, ...]) -> 
     assert "--wide shows" in " ".join(text.split())
 
 
+def test_a_column_goes_with_the_one_that_it_stands_beside() -> None:
+    lines = [{"class": "voice", "p99": "1.234 ± 0.567", "at most": "2", "loss": "0"}]
+    ways = ("loss", ("at most", "p99"), "p99")
+    assert records(lines, 40, ways)[0].split() == ["class", "p99", "at", "most", "loss"]
+    assert records(lines, 26, ways)[0].split() == ["class", "p99", "at"]
+    # Without the percentile its bound would fit.
+    assert records(lines, 18, ways)[0].split() == ["class", "loss"]
+    assert "at most" in " ".join(records(lines, 18, ways)[3:])
+
+
 @pytest.mark.usefixtures("place")
 def test_wide_shows_all_columns() -> None:
     narrow, wide = (" ".join(typed(*COMMANDS["run"], *more).stdout.split()) for more in ((), ("--wide",)))

@@ -80,10 +80,13 @@ def test_a_guarantee_holds_by_its_bound_and_others_have_it_beside_them(tmp_path:
 
 def test_growth_has_what_a_guarantee_bears_beside_what_runs_do(tmp_path: Path) -> None:
     (limit,) = json.loads(done(tmp_path, PLAN).json())["now"]["growth"]
-    assert limit["guaranteed_up_to"] == {"multiple": 1.5, "values": {"flows.talk.count": 6}}
+    found = limit["guaranteed_up_to"]
+    assert (found["multiple"], found["values"]) == (1.5, {"flows.talk.count": 6})
+    assert "loss of talk < 1 %" in found["objectives"]
+    assert "worst case of edge < 3 ms" not in found["objectives"]
     text = done(tmp_path, PLAN).text(120)
     assert "talk can grow to 6 flows (+50 %); at 7 flows" in " ".join(text.split())
-    assert "; guaranteed up to 6 flows (+50 %)" in " ".join(text.split())
+    assert "4 objectives are guaranteed in any run, up to talk 6 flows (+50 %)." in " ".join(text.split())
     assert "guaranteed up to  holds up to" in text
     without = PLAN.replace('  "no loss of talk within its profile",\n', "").replace(
         "`talk` < 12 ms", "`talk` < 11 ms"

@@ -39,8 +39,8 @@ def test_the_command_prints_writes_and_resumes(tmp_path: Path, perhop: Perhop) -
     assert once.code == 0, once.err
     assert "1 of 1 objective holds as it is." in once.out
     assert (
-        "sources can grow to 10 flows (+150 %); at 11 flows (+175 %) “loss of sources < 1 %” breaks; "
-        "guaranteed up to 10 flows (+150 %)."
+        "sources can grow to 10 flows (+150 %); at 11 flows (+175 %) “loss of sources < 1 %” breaks. "
+        "“loss of sources < 1 %” is guaranteed in any run, up to sources 10 flows (+150 %)."
     ) in " ".join(once.out.split())
     again = perhop("plan", "plan.toml", "--out", "out", "--json", "-", "--jobs", "2")
     assert again.out == (tmp_path / "plan.json").read_text(encoding="utf-8")

@@ -244,7 +244,7 @@ def test_units_follow_from_the_entry() -> None:
     for metric, units in known.items():
         assert units == {naming.unit_of_metric(f"links.any.{metric}")}, metric
     assert naming.unit_of_metric("flows.any.nothing_s") == ""
-    heads = {head for head in LEFT_OUT_FIRST if head.endswith(", ms")}
+    heads = {head for head in LEFT_OUT_FIRST if isinstance(head, str) and head.endswith(", ms")}
     assert {"RTT, ms", "jitter, ms", "delay p50, ms"} <= heads
 
 
