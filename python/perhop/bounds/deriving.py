@@ -24,8 +24,8 @@ Entry = Mapping[str, Any]
 """What the engine says of a link, a class of its queue, or a flow."""
 
 
-MOST_FLOWS = 5000
-"""Bounds of more flows take longer than results may wait for."""
+MOST_PARTS = 5000
+"""Bounds of more flows and links take longer than results may wait for."""
 ALL = "all"
 """The class of all packets, where a queue distinguishes none."""
 
@@ -59,8 +59,10 @@ def of_text(text: str) -> Bounds:
 def beside_runs(text: str) -> Bounds:
     """The bounds to stand beside the results of a canonical scenario; none where that fails or takes long."""
     try:
-        if _engine.memory(text)["flows"] > MOST_FLOWS:
-            return none(text, f"the network has more than {MOST_FLOWS:,} flows; `perhop bound` derives them")
+        size = _engine.memory(text)
+        if size["flows"] + size["links"] > MOST_PARTS:
+            why = f"the network has more than {MOST_PARTS:,} flows and links; `perhop bound` derives them"
+            return none(text, why)
         return of_text(text)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with bounds, results are right without them
         return none(text, str(error) or type(error).__name__)

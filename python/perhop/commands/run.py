@@ -73,7 +73,8 @@ def run(
     """Simulate a scenario of your own and print what each class and each link got.
 
     `perhop schema` describes the format; docs/tutorial.md has a first scenario. Tables have means over the
-    runs with 95 % intervals. Every figure excludes the scenario's `warmup`, loss and drops included.
+    runs with 95 % intervals. Every figure excludes the scenario's `warmup`, loss and drops included. `at
+    most` is a bound for any run, which `perhop bound` derives.
 
     Without --runs their number depends on how many events a run has, and on nothing else: 30 of up to
     2 million, 10 of up to 6 million, else 5. A line says which, and how to repeat them.

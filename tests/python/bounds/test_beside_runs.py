@@ -120,8 +120,8 @@ def test_a_network_that_takes_long_has_bounds_by_the_command_alone(
     answered: Answered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = answered()
-    monkeypatch.setattr(deriving, "MOST_FLOWS", 3)
-    assert "No bounds: the network has more than 3 flows; `perhop bound` derives them." in " ".join(
+    monkeypatch.setattr(deriving, "MOST_PARTS", 3)
+    assert "No bounds: the network has more than 3 flows and links; `perhop bound` derives them." in " ".join(
         result.text().split()
     )
 

@@ -185,7 +185,7 @@ def test_what_cannot_be_told_today_ends_growth_where_it_breaks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three runs are too few for a rare loss, but growth must not pass the level at which it is sure."""
-    monkeypatch.setattr(deriving, "MOST_FLOWS", 0)  # bounds would tell
+    monkeypatch.setattr(deriving, "MOST_PARTS", 0)  # bounds would tell
     loss = "loss of sources < 0.1 %"
     text = POLICED.replace('"loss of sources < 1 %"', f'"{loss}", "throughput of sources > 0.05 Mbit/s"')
     text = text.replace("runs = 30", "runs = 3")
