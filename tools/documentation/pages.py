@@ -51,6 +51,7 @@ SECTIONS = {
         "links",
         "networks",
         "hierarchy",
+        "Guarantees <guarantees>",
         "packets",
         "sweeps",
         "Plans <plans>",

@@ -37,6 +37,7 @@ SHOWING = {
     "teacher.md",
     "data.md",
     "plans.md",
+    "guarantees.md",
     "questions.md",
     "which-aqm.md",
 }
