@@ -1,11 +1,10 @@
 //! Whole routes: each analysis bounds the delay of a flow, and the least bound counts.
 
-use perhop_core::curves::{Concave, Convex, Line, Nanobits, delay, nanobits};
+use perhop_core::curves::{Concave, Convex, Line, Nanobits, delay, left_in_order, nanobits, paying_once};
 use perhop_core::scheduler::{Arriving, Serving, Step, span};
 use perhop_core::{Duration, curves};
 
 use crate::analysis::Analysis;
-use crate::port::Coming;
 use crate::report::{Delay, FlowBounds, Loss};
 
 /// More visits than these are left out: total flow analysis alone takes time in proportion to the network.
@@ -17,13 +16,6 @@ const BUCKETS: usize = 4;
 
 /// The service of a bundle's whole route to one of its flows, with one of the buckets that bound what others bring.
 type ServiceOf<P> = fn(&P, usize, usize) -> Option<Convex>;
-
-/// What flows beside the one of interest bring, by one token bucket: a rate and a burst.
-#[derive(Clone, Copy, Debug, Default)]
-struct Beside {
-    rate: i128,
-    burst: Nanobits,
-}
 
 /// Bounds, each with the name of its analysis.
 type ByMethod = Vec<(&'static str, Duration)>;
@@ -195,23 +187,24 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Returns what flows beside one flow of a bundle bring to a class of a link on its route, and the class.
-    fn beside(&self, number: usize, at: usize, bucket: usize) -> Option<(usize, Beside)> {
-        let coming = &self.analysis.coming;
-        let mut own = coming[at].iter().filter(|part| part.bundle == number);
+    /// Returns the class of a link to which a bundle goes, if all of its packets go to one.
+    fn class_of(&self, number: usize, at: usize) -> Option<usize> {
+        let mut own = self.analysis.coming[at].iter().filter(|part| part.bundle == number);
         let class = own.next()?.class;
-        if own.next().is_some() {
-            return None; // Its packets go to several classes.
-        }
-        let mut beside = Beside::default();
-        for part in coming[at].iter().filter(|part| part.class == class) {
+        own.next().is_none().then_some(class)
+    }
+
+    /// Returns what comes to the class of a link beside one flow of a bundle: of each bundle a token bucket.
+    fn beside(&self, number: usize, at: usize, bucket: usize) -> Option<Vec<(usize, Line)>> {
+        let class = self.class_of(number, at)?;
+        let parts = self.analysis.coming[at].iter().filter(|part| part.class == class);
+        let lines = parts.map(|part| {
             let line = token_bucket(part.curve.as_ref().ok()?, bucket);
-            let share = if part.bundle == number { self.others(number) } else { (1, 1) };
-            beside.rate += curves::divided_up(line.rate * share.0, share.1);
-            beside.burst =
-                beside.burst.saturating_add(curves::divided_up(line.amount.checked_mul(share.0)?, share.1));
-        }
-        Some((class, beside))
+            let (share, all) = if part.bundle == number { self.others(number) } else { (1, 1) };
+            let [rate, amount] = [line.rate, line.amount].map(|part| curves::scaled_up(part, share, all));
+            Some((part.bundle, Line { rate, amount }))
+        });
+        lines.collect()
     }
 
     /// Separated flow analysis: at each hop, what a FIFO leaves to the flow beside all others (the member of
@@ -222,14 +215,11 @@ impl<'a> Paths<'a> {
         let bundle = &bundles[number];
         let mut whole: Option<Convex> = None;
         for (place, &link) in bundle.route.iter().enumerate() {
-            let (class, beside) = self.beside(number, link, bucket)?;
+            let beside = sum(self.beside(number, link, bucket)?.iter().map(|(_, line)| line));
+            let class = self.class_of(number, link)?;
             let strict = states[link][class].guarantee.as_ref()?.strict.as_ref()?;
             // A curve of the family holds for one line: the greatest of several need not be one.
-            let line = strict.slopes().last()?;
-            let rate = line.rate - beside.rate;
-            let latest = line.amount.saturating_add(beside.burst);
-            let left = (rate > 0).then(|| Line { rate, amount: curves::scaled_up(latest, rate, line.rate) });
-            let left = Convex::of(vec![left?]);
+            let left = left_in_order(*strict.slopes().last()?, beside)?;
             let left =
                 if place + 1 < bundle.route.len() { left.less(nanobits(bundle.largest)) } else { left };
             whole = Some(whole.map_or_else(|| left.clone(), |whole| whole.then(&left)));
@@ -240,45 +230,44 @@ impl<'a> Paths<'a> {
     /// Pay multiplexing only once: the route as one server, at which each other flow pays its burst once, where
     /// it joins the route for the first time. For any order of service within a class.
     fn once(&self, number: usize, bucket: usize) -> Option<Convex> {
-        let Analysis { bundles, states, coming, .. } = self.analysis;
+        let Analysis { bundles, states, .. } = self.analysis;
         let bundle = &bundles[number];
-        let mut least = i128::MAX;
-        let mut latency_cost: Vec<(i128, Nanobits)> = Vec::with_capacity(bundle.route.len());
+        let mut servers = Vec::with_capacity(bundle.route.len());
         let mut bursts: Nanobits = 0;
-        let mut class_before = None;
+        let mut with: Vec<(usize, Line)> = Vec::new();
         for (place, &link) in bundle.route.iter().enumerate() {
-            let (class, beside) = self.beside(number, link, bucket)?;
-            let strict = states[link][class].guarantee.as_ref()?.strict.as_ref()?;
-            let line = *strict.slopes().last()?;
-            let packet = if place + 1 < bundle.route.len() { nanobits(bundle.largest) } else { 0 };
-            least = least.min(line.rate - beside.rate);
-            latency_cost
-                .push((curves::divided_up(line.amount.saturating_add(packet), line.rate), beside.rate));
+            let class = self.class_of(number, link)?;
+            let line = *states[link][class].guarantee.as_ref()?.strict.as_ref()?.slopes().last()?;
             let before = place.checked_sub(1).map(|before| bundle.route[before]);
-            let accompanies = |part: &Coming| {
-                let before = before.filter(|_| part.via == before);
-                before.zip(class_before).is_some_and(|(before, class)| {
-                    let place = coming[before].partition_point(|other| other.bundle < part.bundle);
-                    let same = coming[before][place..].iter().take_while(|other| other.bundle == part.bundle);
-                    same.into_iter().any(|other| other.class == class)
-                })
-            };
-            let joins = coming[link].iter().filter(|part| part.class == class && !accompanies(part));
-            for part in joins {
-                let amount = token_bucket(part.curve.as_ref().ok()?, bucket).amount;
-                let share = if part.bundle == number { self.others(number) } else { (1, 1) };
-                bursts = bursts.saturating_add(curves::divided_up(amount.checked_mul(share.0)?, share.1));
+            let mut here = self.beside(number, link, bucket)?;
+            for (other, line) in &mut here {
+                // A flow that has been in the class since an earlier hop keeps the bucket with which it joined.
+                let came = before.is_some_and(|before| self.follows(*other, before, link));
+                match with.binary_search_by_key(other, |(known, _)| *known).ok().filter(|_| came) {
+                    Some(known) => *line = with[known].1,
+                    None => bursts = bursts.saturating_add(line.amount),
+                }
             }
-            class_before = Some(class);
+            let packet = if place + 1 < bundle.route.len() { nanobits(bundle.largest) } else { 0 };
+            let rate = here.iter().map(|(_, line)| line.rate).sum();
+            servers.push((Line { amount: line.amount.saturating_add(packet), ..line }, rate));
+            with = here;
         }
-        if least <= 0 {
-            return None;
-        }
-        let amount = latency_cost.into_iter().try_fold(bursts, |sum, (latency, rate)| {
-            sum.checked_add(latency.checked_mul(rate.checked_add(least)?)?)
-        })?;
-        Some(Convex::of(vec![Line { rate: least, amount }]))
+        paying_once(&servers, bursts)
     }
+
+    /// Returns whether a bundle goes from the one link straight to the other.
+    fn follows(&self, number: usize, from: usize, to: usize) -> bool {
+        self.analysis.bundles[number].route.windows(2).any(|pair| pair == [from, to])
+    }
+}
+
+/// Returns several token buckets as one.
+fn sum<'a>(lines: impl Iterator<Item = &'a Line>) -> Line {
+    lines.fold(Line { rate: 0, amount: 0 }, |sum, line| Line {
+        rate: sum.rate + line.rate,
+        amount: sum.amount.saturating_add(line.amount),
+    })
 }
 
 /// Returns the token bucket of this place among those of arrivals, from the lowest rate, or the last.

@@ -14,12 +14,16 @@
 mod concave;
 mod convex;
 mod deviation;
+mod tandem;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod worked;
 
 pub use concave::Concave;
 pub use convex::Convex;
 pub use deviation::{backlog, delay, delay_behind};
+pub use tandem::{left_in_order, paying_once};
 
 use std::cmp::Ordering;
 

@@ -276,9 +276,11 @@ pub(super) fn by_deadlines(
     loads: &[Load],
     room: &Room,
 ) -> Vec<Result<Guarantee, Unbounded>> {
-    let under_way = nanobits(largest(loads));
     let late = |class: usize, from: Duration| {
         let part = deadlines.iter().zip(loads).filter(|&(&deadline, _)| deadline <= from);
+        // What is due later may be under way, if it came before.
+        let later = deadlines.iter().zip(loads).filter(|&(&deadline, _)| deadline > from);
+        let under_way = nanobits(largest(later.map(|(_, load)| load)));
         let sum = part.clone().try_fold(Concave::zero(), |sum, (&deadline, load)| {
             Some(sum.plus(&load.arrivals.as_ref()?.delayed(from - deadline)))
         })?;
