@@ -293,11 +293,18 @@ impl<'a> Analysis<'a> {
         links.into_iter().try_fold(hosts + jitter, |sum, time| Some(sum + time?))
     }
 
+    /// Returns what a bundle brings to a link. What comes is in the order of the bundles.
+    pub(crate) fn own(&self, number: usize, link: usize) -> &[Coming] {
+        let coming = &self.coming[link];
+        let from = coming.partition_point(|part| part.bundle < number);
+        &coming[from..from + coming[from..].partition_point(|part| part.bundle == number)]
+    }
+
     /// Returns the longest time from when a packet comes to a link on the route until it is at the next one.
     pub(crate) fn hop_time(&self, number: usize, place: usize) -> Option<Duration> {
         let link = self.bundles[number].route[place];
         let port = self.ports[link].as_ref()?;
-        let classes = self.coming[link].iter().filter(|part| part.bundle == number).map(|part| part.class);
+        let classes = self.own(number, link).iter().map(|part| part.class);
         let sent = classes
             .map(|class| self.states[link][class].sent)
             .try_fold(Duration::ZERO, |most, sent| Some(most.max(sent?)));

@@ -40,11 +40,11 @@ impl<'a> Paths<'a> {
         number: usize,
         may_lose: impl Fn(usize, usize) -> Option<String>,
     ) -> FlowBounds {
-        let Analysis { network, bundles, coming, .. } = self.analysis;
+        let Analysis { network, bundles, .. } = self.analysis;
         let bundle = &bundles[number];
         let route: Vec<String> = bundle.route.iter().map(|&link| network.links[link].name.clone()).collect();
         let lost = bundle.route.iter().find_map(|&link| {
-            let own = coming[link].iter().filter(|part| part.bundle == number);
+            let own = self.analysis.own(number, link).iter();
             let policed = own.clone().any(|part| part.policed);
             let policed = policed.then(|| "a policer drops what is out of profile".to_owned());
             let lost = policed.or_else(|| own.map(|part| part.class).find_map(|class| may_lose(link, class)));
@@ -108,12 +108,13 @@ impl<'a> Paths<'a> {
                 "",
             ));
         }
-        Ok((analyses, steps))
+        // Of a large network, nobody reads the derivation for each flow.
+        Ok((analyses, if self.whole_routes { steps } else { Vec::new() }))
     }
 
     /// Total flow analysis: the longest times at all hops, one after the other.
     fn total(&self, number: usize) -> Result<(Duration, Vec<Step>), String> {
-        let Analysis { network, bundles, states, coming, .. } = self.analysis;
+        let Analysis { network, bundles, states, .. } = self.analysis;
         let bundle = &bundles[number];
         let host = bundle.host.ok_or_else(|| {
             bundle.all.clone().err().unwrap_or_else(|| "nothing bounds what its source sends".into())
@@ -123,7 +124,7 @@ impl<'a> Paths<'a> {
         for (place, &link) in bundle.route.iter().enumerate() {
             let name = &network.links[link].name;
             let time = self.analysis.hop_time(number, place).ok_or_else(|| {
-                let mut own = coming[link].iter().filter(|part| part.bundle == number);
+                let mut own = self.analysis.own(number, link).iter();
                 let why = own.find_map(|part| states[link][part.class].wait.clone().err());
                 format!("`{name}`: {}", why.unwrap_or_else(|| "its delay has no bound".into()))
             })?;
@@ -189,7 +190,7 @@ impl<'a> Paths<'a> {
 
     /// Returns the class of a link to which a bundle goes, if all of its packets go to one.
     fn class_of(&self, number: usize, at: usize) -> Option<usize> {
-        let mut own = self.analysis.coming[at].iter().filter(|part| part.bundle == number);
+        let mut own = self.analysis.own(number, at).iter();
         let class = own.next()?.class;
         own.next().is_none().then_some(class)
     }

@@ -21,12 +21,12 @@ use super::{
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::curves::{Concave, Convex, Line, nanobits, scaled_up};
+use crate::curves::{Concave, Convex, Line, delay, nanobits, scaled_up};
 use crate::units::defaults::bytes;
 use crate::units::{UnitError, require};
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
-    Streams,
+    Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Occupancy, Origin, Packet,
+    Reason, Streams,
 };
 
 /// Parameters of [`Shaper`].
@@ -84,6 +84,19 @@ impl JsonSchema for ShapedQueue {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         SchedulerParams::queue_schema(generator)
+    }
+}
+
+impl ShaperParams {
+    /// Returns the longest wait in order of arrival: a packet waits for the link, or for tokens. Where it waits
+    /// for tokens, more than the bucket has been sent since the link became busy, when the bucket was full or the
+    /// link has been faster than tokens come.
+    fn longest(&self, link: &Server, shaped: &Server, load: &Load) -> Option<Duration> {
+        let before = load.arrivals.as_ref()?.less(nanobits(load.smallest));
+        let by_link = delay(&before, &link.waits)?;
+        let paid = shaped.before_start(load.smallest);
+        let by_tokens = delay(&before.less(nanobits(self.burst)), &shaped.waits.less(paid))?;
+        (self.burst >= load.largest).then_some(by_link.max(by_tokens))
     }
 }
 
@@ -209,7 +222,13 @@ impl<P: Packet> Scheduler for Shaper<P> {
             ..guarantee
         };
         let inner = params.queue.0.guarantees(&shaped, loads).into_iter();
-        inner.map(|guarantee| guarantee.map(behind)).collect()
+        let mut guarantees: Vec<_> = inner.map(|guarantee| guarantee.map(behind)).collect();
+        if let ([Ok(guarantee)], [load]) = (&mut guarantees[..], loads)
+            && params.queue.0.only_aqm().is_some()
+        {
+            guarantee.longest = params.longest(server, &shaped, load);
+        }
+        guarantees
     }
 
     fn least_rates(params: &ShaperParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
