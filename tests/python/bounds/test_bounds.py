@@ -255,6 +255,13 @@ def test_no_packet_of_a_run_exceeds_its_bound(example: str) -> None:
     assert result.links["delay_at_most_s"].drop_nulls().len() > 0
 
 
+def test_nothing_is_guaranteed_where_queue_protection_may_send_packets_elsewhere() -> None:
+    found = perhop.bound("examples/nqb.toml")
+    assert found.link_classes["delay_at_most_s"].null_count() == 2
+    assert found.classes["one_way_delay_at_most_s"].null_count() == found.classes.height
+    assert "`access`: queue protection may send packets to another queue" in found.text()
+
+
 # ---------------------------------------------------------------- the function and the command
 
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::guarantees::shared;
 use super::queues::{
     Queues, SharingQueue, check_claims, check_guarantees, check_protection, check_queues, classes_are_queues,
-    protected_loads, queues_are_listed, shares,
+    keeps_its_packets, protected_loads, queues_are_listed, shares,
 };
 use super::{
     ClassKey, Dequeued, Discipline, Guarantee, Load, PathName, Retuning, Room, Scheduler, Server, Serving,
@@ -184,7 +184,7 @@ impl<P: Packet> Scheduler for Drr<P> {
             Some(loads[class].arrivals.as_ref()?.delayed(longest + on_wire))
         });
         let sent: Vec<Option<Concave>> = sent.collect();
-        classes.map(|class| Ok(alone(class, &sent))).collect()
+        classes.map(|class| keeps_its_packets(&params.queues, class).map(|()| alone(class, &sent))).collect()
     }
 
     fn new(params: DrrParams, environment: Environment, streams: Streams<'_>) -> Self {

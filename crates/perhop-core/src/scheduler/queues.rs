@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::protection::QueueProtection;
-use super::{ClassKey, Load, QueueProtectionParams, retune_aqm};
+use super::{ClassKey, Load, QueueProtectionParams, Unbounded, retune_aqm};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::matching::Matcher;
@@ -217,6 +217,16 @@ pub(super) fn protected_loads(queues: &[SharingQueue], loads: &[Load]) -> Vec<Lo
         *last = last.and(other);
     }
     loads
+}
+
+/// Why nothing is guaranteed where queue protection acts: which packets it redirects depends on all that came.
+pub(super) const REDIRECTED: &str = "queue protection may send packets to another queue";
+
+/// Checks that queue protection redirects no packet from a queue or to it.
+pub(super) fn keeps_its_packets(queues: &[SharingQueue], class: usize) -> Result<(), Unbounded> {
+    let is_protected = |queue: &SharingQueue| queue.queue_protection.is_some();
+    let gets_those_of_others = class + 1 == queues.len() && queues.iter().any(is_protected);
+    if is_protected(&queues[class]) || gets_those_of_others { Err(REDIRECTED.into()) } else { Ok(()) }
 }
 
 /// Returns the text of a sum of rates in bit/s; empty if it is zero.

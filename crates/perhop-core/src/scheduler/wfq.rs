@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::guarantees::shared;
 use super::queues::{
     Queues, SharingQueue, check_claims, check_guarantees, check_protection, check_queues, classes_are_queues,
-    protected_loads, queues_are_listed, shares,
+    keeps_its_packets, protected_loads, queues_are_listed, shares,
 };
 use super::{
     ClassKey, Dequeued, Discipline, Guarantee, Load, PathName, Retuning, Room, Scheduler, Server, Serving,
@@ -149,7 +149,8 @@ impl<P: Packet> Scheduler for Wfq<P> {
                 step,
             )
         };
-        (0..loads.len()).map(|class| Ok(guarantee(class))).collect()
+        let classes = 0..loads.len();
+        classes.map(|class| keeps_its_packets(&params.queues, class).map(|()| guarantee(class))).collect()
     }
 
     fn new(params: WfqParams, environment: Environment, streams: Streams<'_>) -> Self {

@@ -35,6 +35,7 @@ use self::marking::{Marking, State};
 use self::params::PARTS;
 use super::guarantees::{by_deadlines, largest, shared};
 use super::protection::QueueProtection;
+use super::queues::REDIRECTED;
 use super::{
     ClassKey, Dequeued, Discipline, Guarantee, Incoming, Load, Retuning, Room, Scheduler, SchedulerParams,
     Server, Serving, Step, Unbounded,
@@ -112,15 +113,6 @@ impl<P: Packet> Block for DualPi2<P> {
 }
 
 impl DualPi2Params {
-    /// Returns the loads where queue protection may redirect all L4S packets to the classic queue.
-    fn protected_loads(&self, loads: &[Load]) -> Vec<Load> {
-        let mut loads = loads.to_vec();
-        if self.queue_protection.is_some() {
-            loads[CLASSIC] = loads[CLASSIC].and(&loads[L4S]);
-        }
-        loads
-    }
-
     fn turns(&self) -> Turns {
         match self.order {
             DualPi2Order::TimeShiftedFifo => Turns::TimeShiftedFifo(self.shift),
@@ -213,7 +205,9 @@ impl<P: Packet> Scheduler for DualPi2<P> {
         let because =
             Some("classic packets are dropped or marked by chance, and both in overload".to_owned());
         let room = Room { limit: Some(params.room(server.rate)), because, ..Room::default() };
-        let loads = &params.protected_loads(loads);
+        if params.queue_protection.is_some() {
+            return vec![Err(REDIRECTED.into()); 2];
+        }
         if params.order == DualPi2Order::TimeShiftedFifo {
             let deadlines =
                 [L4S, CLASSIC].map(|class| if class == L4S { Duration::ZERO } else { params.shift });
