@@ -41,6 +41,7 @@ SECTIONS = {
         "course/assured",
         "course/delay",
         "course/windows",
+        "course/bounds",
         "course/teachers/*",
     ],
     "Use": [

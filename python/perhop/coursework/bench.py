@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from perhop import _engine
+from perhop.bounds import deriving
 from perhop.coursework.lab import FILE, Lab, LabMeasure
 from perhop.errors import PerhopError
+from perhop.planning import guarantees
 from perhop.runs.parallel import available_cores, parallel_map
 from perhop.scenario import document
 from perhop.scenario.ranges import Value
@@ -34,6 +36,7 @@ class Bench:
         """Begin without runs."""
         self._lab = lab
         self._done: dict[Cell, dict[str, float]] = {}
+        self._bounds: dict[str, deriving.Bounds] = {}
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -85,16 +88,25 @@ class Bench:
         parallel_map(work, cells, jobs=available_cores(), cancel=flag, finished=finished)
 
     def metric(self, scenario: str, name: str, scale: float = 1.0) -> dict[int, float]:
-        """A metric of all runs of a scenario, by seed.
+        """A metric of all runs of a scenario, by seed; a bound holds for each of them.
 
         Raises:
             PerhopError: The scenario does not measure this.
         """
-        self.run([scenario])
-        found = {seed: self._done[Cell(scenario, seed)].get(name, math.nan) for seed in self.seeds}
+        if guarantees.is_bound(name):
+            value = guarantees.at_most(name, self._bounds_of(scenario))
+            found = dict.fromkeys(self.seeds, math.nan if value is None else value)
+        else:
+            self.run([scenario])
+            found = {seed: self._done[Cell(scenario, seed)].get(name, math.nan) for seed in self.seeds}
         if not all(map(math.isfinite, found.values())):
             raise PerhopError(f"{self._lab.folder / FILE}: no value of `{name}` in some run")
         return {seed: value * scale for seed, value in found.items()}
+
+    def _bounds_of(self, scenario: str) -> deriving.Bounds:
+        if scenario not in self._bounds:
+            self._bounds[scenario] = deriving.of_text(scenario)
+        return self._bounds[scenario]
 
     def scenario_of(self, measure: LabMeasure) -> str:
         """The scenario that a measure is taken from, as canonical JSON."""

@@ -16,7 +16,7 @@ from perhop.scenario import document
 
 LABS = Path(__file__).parent / "labs"
 """The labs that come with perhop, a folder each."""
-ORDER = ("red", "assured", "delay", "windows")
+ORDER = ("red", "assured", "delay", "windows", "bounds")
 FILE = "lab.toml"
 SHEET = "sheet.md"
 MOST_RUNS = 100
