@@ -17,7 +17,8 @@ fn main() {
     divan::main();
 }
 
-/// Chains of ports with two classes; flows differ in their rates, so that none is like the one before it, or not.
+/// Chains of ports with two classes; flows differ in their rates, so that none is like the one before it, or
+/// not.
 fn network(alike: bool) -> Network {
     let queue = json!({
         "scheduler": "priority",

@@ -206,8 +206,8 @@ fn acknowledgements(
     }
 }
 
-/// Returns all packets of so many flows, each with its own host, of which this is one. Nothing at the hosts bounds
-/// a population.
+/// Returns all packets of so many flows, each with its own host, of which this is one. Nothing at the hosts
+/// bounds a population.
 fn all_of(spec: &FlowSpec, one: &Result<Concave, String>, count: u64) -> Result<Concave, String> {
     match (&spec.population, one) {
         (None, Ok(one)) => Ok(one.times(count)),
@@ -216,8 +216,8 @@ fn all_of(spec: &FlowSpec, one: &Result<Concave, String>, count: u64) -> Result<
     }
 }
 
-/// Returns the smallest packet of a flow's data: a connection may open with one without data, and the last of a
-/// flow of a population is as small as what is left.
+/// Returns the smallest packet of a flow's data: a connection may open with one without data, and the last of
+/// a flow of a population is as small as what is left.
 fn smallest(spec: &FlowSpec) -> Bytes {
     let (data, ack) = spec.transport.packet_sizes();
     let least = match (&spec.transport, &spec.population) {
@@ -256,8 +256,8 @@ fn marked(meter: Option<&MeterParams>, headers: &[Header]) -> (Vec<Part>, Option
     (parts, if meter.actions().drop_any() { bucket_of(&buckets, &passing) } else { None })
 }
 
-/// Returns whether arrivals keep to a profile so that its meter drops none of them: all are green. Where yellow
-/// packets pass, too, no sum of buckets says so, since no packet takes tokens of two.
+/// Returns whether arrivals keep to a profile so that its meter drops none of them: all are green. Where
+/// yellow packets pass, too, no sum of buckets says so, since no packet takes tokens of two.
 pub(crate) fn keeps_to(meter: &MeterParams, comes: &Concave) -> bool {
     let buckets = meter.buckets();
     let mut green = buckets.iter().filter(|(colors, ..)| colors.contains(&Color::Green)).peekable();

@@ -10,11 +10,12 @@ use crate::report::{Delay, FlowBounds, Loss};
 /// More visits than these are left out: total flow analysis alone takes time in proportion to the network.
 const MOST_VISITS: usize = 4_000_000;
 
-/// Which token buckets of arrivals are tried for what flows beside the one of interest bring: of the lowest rate,
-/// of the next one, and so on.
+/// Which token buckets of arrivals are tried for what flows beside the one of interest bring: of the lowest
+/// rate, of the next one, and so on.
 const BUCKETS: usize = 4;
 
-/// The service of a bundle's whole route to one of its flows, with one of the buckets that bound what others bring.
+/// The service of a bundle's whole route to one of its flows, with one of the buckets that bound what others
+/// bring.
 type ServiceOf<P> = fn(&P, usize, usize) -> Option<Convex>;
 
 /// Bounds, each with the name of its analysis.
@@ -34,7 +35,8 @@ impl<'a> Paths<'a> {
         Self { analysis, whole_routes: visits.sum::<usize>() <= MOST_VISITS }
     }
 
-    /// Returns the bounds of the flows of a bundle of data; `may_lose` says why a class of a link may lose packets.
+    /// Returns the bounds of the flows of a bundle of data; `may_lose` says why a class of a link may lose
+    /// packets.
     pub(crate) fn flow(
         &self,
         number: usize,
@@ -173,8 +175,8 @@ impl<'a> Paths<'a> {
         Some(bundle.host? + sum? + self.egress(number)?)
     }
 
-    /// Returns the part of what a bundle brings that others than one of its flows may bring: all of it where a
-    /// meter or a population bounds them only together.
+    /// Returns the part of what a bundle brings that others than one of its flows may bring: all of it where
+    /// a meter or a population bounds them only together.
     fn others(&self, number: usize) -> (i128, i128) {
         let Analysis { network, bundles, .. } = self.analysis;
         let bundle = &bundles[number];
@@ -228,8 +230,8 @@ impl<'a> Paths<'a> {
         whole.filter(|whole| !whole.is_none())
     }
 
-    /// Pay multiplexing only once: the route as one server, at which each other flow pays its burst once, where
-    /// it joins the route for the first time. For any order of service within a class.
+    /// Pay multiplexing only once: the route as one server, at which each other flow pays its burst once,
+    /// where it joins the route for the first time. For any order of service within a class.
     fn once(&self, number: usize, bucket: usize) -> Option<Convex> {
         let Analysis { bundles, states, .. } = self.analysis;
         let bundle = &bundles[number];
@@ -242,7 +244,8 @@ impl<'a> Paths<'a> {
             let before = place.checked_sub(1).map(|before| bundle.route[before]);
             let mut here = self.beside(number, link, bucket)?;
             for (other, line) in &mut here {
-                // A flow that has been in the class since an earlier hop keeps the bucket with which it joined.
+                // A flow that has been in the class since an earlier hop keeps the bucket with which it
+                // joined.
                 let came = before.is_some_and(|before| self.follows(*other, before, link));
                 match with.binary_search_by_key(other, |(known, _)| *known).ok().filter(|_| came) {
                     Some(known) => *line = with[known].1,

@@ -293,13 +293,14 @@ fn packets_within(coming: &Coming, time: Duration) -> Option<u64> {
     [by_curve, packets_of_windows(coming)].into_iter().flatten().min()
 }
 
-/// Returns how many packets of a bundle the windows of its flows let into the network: one for each segment, also
-/// for a smaller one.
+/// Returns how many packets of a bundle the windows of its flows let into the network: one for each segment,
+/// also for a smaller one.
 fn packets_of_windows(coming: &Coming) -> Option<u64> {
     u64::try_from(coming.content? / nanobits(coming.largest).max(1)).ok()
 }
 
-/// Returns all that comes together: no more than each link brings by which it comes, nor than meters let pass.
+/// Returns all that comes together: no more than each link brings by which it comes, nor than meters let
+/// pass.
 fn together(coming: &[&Coming], links: &[LinkSpec]) -> Option<Concave> {
     let mut sorted: Vec<&&Coming> = coming.iter().collect();
     sorted.sort_by_key(|part| part.via);

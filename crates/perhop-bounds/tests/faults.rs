@@ -1,5 +1,5 @@
-//! A fault in any curve is found: the bounds of a network that differs from the simulated one in one respect are
-//! exceeded in some network.
+//! A fault in any curve is found: the bounds of a network that differs from the simulated one in one respect
+//! are exceeded in some network.
 
 use std::sync::Arc;
 

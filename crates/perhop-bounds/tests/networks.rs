@@ -11,12 +11,12 @@ use perhop_sim::transport::udp::UdpParams;
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
 use serde_json::{Value, json};
 
-/// The codepoints of flows, by which queues tell them apart, one of which is that of green packets; the last belongs
-/// to no queue of its own.
+/// The codepoints of flows, by which queues tell them apart, one of which is that of green packets; the last
+/// belongs to no queue of its own.
 const CODEPOINTS: [u8; 4] = [46, 3, 18, 0];
 const SIZES: [u16; 6] = [64, 200, 576, 1000, 1200, 1500];
 
-/// What is drawn for a network.
+/// The draws of a network.
 pub struct Draw {
     pub rng: Rng,
 }
@@ -49,7 +49,9 @@ fn micros(micros: u64) -> Duration {
 
 /// A rule of a queue: mostly one that drops only when it is full.
 fn rule(draw: &mut Draw) -> Value {
-    match draw.below(10) {
+    match draw.below(12) {
+        10 => draw.of(&[r#"{"aqm": "pie"}"#, r#"{"aqm": "cobalt"}"#, r#"{"aqm": "pi2"}"#]).parse().unwrap(),
+        11 => json!({ "aqm": "red", "target-delay": "20ms", "limit": "80p" }),
         0 => json!({ "aqm": "red", "thresholds": "10/40/0.1", "limit": "80p" }),
         1 => json!({ "aqm": "codel" }),
         2 => json!({ "aqm": "drop-tail", "limit": "9kB" }),
@@ -304,8 +306,8 @@ fn any_flow(name: String, ends: (u32, u32), rate: u64, until: Duration, draw: &m
     one
 }
 
-/// A network of this number: a chain of up to four links, often with a branch that merges into it, and flows over
-/// any part of it.
+/// A network of this number: a chain of up to four links, often with a branch that merges into it, and flows
+/// over any part of it.
 pub fn network(number: u64) -> Network {
     let draw = &mut Draw::new(number);
     let until = Duration::from_millis(400);

@@ -123,7 +123,7 @@ pub fn exceeded(bounds: &Bounds, simulated: &Simulated, network: &Network) -> Ve
     found
 }
 
-/// What is in a network, in a few lines.
+/// Describes a network in a few lines.
 fn described(network: &Network) -> String {
     let links = network.links.iter().filter(|link| link.queue.is_some()).map(|link| {
         let queue = link.queue.as_ref().map(|queue| serde_json::to_string(queue).unwrap());
@@ -164,7 +164,8 @@ fn no_simulation_exceeds_a_bound() {
 
 #[test]
 fn a_queue_that_empties_in_deficit_round_robin_waits_for_all_others_once_more() {
-    // A packet that comes while the last one before it is on the link is behind that one and a turn of each other.
+    // A packet that comes while the last one before it is on the link is behind that one and a turn of each
+    // other.
     hold(2573..2574);
 }
 

@@ -179,8 +179,9 @@ pub trait AqmBlock: Block {
         None
     }
 
-    /// The most that may wait, a packet that arrives included, without a drop or a mark; `None` if a packet may
-    /// be dropped whatever waits, or only for the time for which it waits ([`delay_targets`](Self::delay_targets)).
+    /// The most that may wait, a packet that arrives included, without a drop or a mark; `None` if a packet
+    /// may be dropped whatever waits, or only for the time for which it waits
+    /// ([`delay_targets`](Self::delay_targets)).
     fn spared(_params: &Self::Params, _rate: Bitrate) -> Option<Depth> {
         None
     }

@@ -335,8 +335,18 @@ impl AqmBlock for Red {
         Some(params.limit)
     }
 
-    fn spared(params: &RedParams, _: Bitrate) -> Option<Depth> {
-        below_thresholds(params.limit, &[params.thresholds?])
+    fn spared(params: &RedParams, rate: Bitrate) -> Option<Depth> {
+        match (params.thresholds, params.target_delay) {
+            (None, Some(delay)) => {
+                // The thresholds count packets, however small these are.
+                let least = chosen_for(delay, params.mean_packet, rate).0 as u64;
+                Some(match params.limit {
+                    Depth::Packets(limit) => Depth::Packets(limit.min(least)),
+                    Depth::Bytes(limit) => Depth::Bytes(limit.min(least)),
+                })
+            }
+            (thresholds, _) => below_thresholds(params.limit, &[thresholds?]),
+        }
     }
 
     fn new(mut params: RedParams, environment: Environment) -> Self {

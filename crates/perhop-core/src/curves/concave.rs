@@ -99,8 +99,8 @@ impl Concave {
         }
     }
 
-    /// Returns the least of both curves: arrivals that keep to both. It is their convolution, too (Le Boudec &
-    /// Thiran, theorem 3.1.6).
+    /// Returns the least of both curves: arrivals that keep to both. It is their convolution, too (Le Boudec
+    /// & Thiran, theorem 3.1.6).
     #[must_use]
     pub fn min(&self, other: &Self) -> Self {
         Self::of(self.lines.iter().chain(&other.lines).copied().collect())
@@ -141,8 +141,8 @@ impl Concave {
         self.less(-amount)
     }
 
-    /// Returns the curve behind a server with this service curve: the deconvolution α ⊘ β (Le Boudec & Thiran,
-    /// theorem 1.4.3). `None` if the server is slower than the arrivals.
+    /// Returns the curve behind a server with this service curve: the deconvolution α ⊘ β (Le Boudec &
+    /// Thiran, theorem 1.4.3). `None` if the server is slower than the arrivals.
     pub fn through(&self, service: &Convex) -> Option<Self> {
         let lines = bends(&self.lines, service.lines()).into_iter().filter_map(|rate| {
             let amount = self.conjugate(rate)?.saturating_add(service.conjugate(rate)?);

@@ -4,8 +4,8 @@ use super::{Concave, Convex, Nanobits, bends, divided_up, duration};
 use crate::Duration;
 
 /// Returns the most time that something which comes waits until it is served, in order of arrival: the
-/// horizontal deviation h(α, β) (Le Boudec & Thiran, theorem 1.4.2), rounded up to a nanosecond. `None` if the
-/// server is slower than the arrivals.
+/// horizontal deviation h(α, β) (Le Boudec & Thiran, theorem 1.4.2), rounded up to a nanosecond. `None` if
+/// the server is slower than the arrivals.
 ///
 /// A line of rate s between both curves has the distance (α*(s) + β*(s)) / s; the least such distance is the
 /// deviation, at a rate where one of the curves bends.

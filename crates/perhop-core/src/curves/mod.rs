@@ -7,8 +7,8 @@
 //! rounding: amounts of arrivals and costs of service are rounded up, rates of service down.
 //!
 //! A curve is kept by its conjugate (Le Boudec & Thiran, section 3.1, and Rockafellar 1970, section 12): for
-//! each rate s the least amount with which a line of this rate is above α, or the least cost with which one is
-//! below β. Convolution, deconvolution and both deviations are sums and minima of conjugates, taken at the
+//! each rate s the least amount with which a line of this rate is above α, or the least cost with which one
+//! is below β. Convolution, deconvolution and both deviations are sums and minima of conjugates, taken at the
 //! rates where one of them bends.
 
 mod concave;
@@ -68,8 +68,8 @@ pub fn scaled_up(amount: i128, part: i128, whole: i128) -> i128 {
     amount.checked_mul(part).map_or(i128::MAX, |product| divided_up(product, whole))
 }
 
-/// Leaves out the lines that never decide: those that are not corners of the lower convex hull. `lines` are in
-/// the order of rising rates, each rate once. Where numbers are too large to compare, a line stays, which
+/// Leaves out the lines that never decide: those that are not corners of the lower convex hull. `lines` are
+/// in the order of rising rates, each rate once. Where numbers are too large to compare, a line stays, which
 /// changes no value.
 fn hull(lines: &mut Vec<Line>) {
     let mut kept: Vec<Line> = Vec::with_capacity(lines.len());

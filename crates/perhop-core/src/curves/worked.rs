@@ -32,7 +32,8 @@ fn close(ours: f64, theirs: f64) {
 
 #[test]
 fn t_specs_of_le_boudec_and_thiran() {
-    // Section 1.4.1, proposition "Intserv model": M, p, r, b, R, T, and the delay and backlog of its formulas.
+    // Section 1.4.1, proposition "Intserv model": M, p, r, b, R, T, and the delay and backlog of its
+    // formulas.
     for (m, p, b, latency, most, backlogged) in [
         (12, 10.0, 100, 5, 451.0 / 9.0, 902.0 / 9.0),
         (12, 10.0, 100, 20, 586.0 / 9.0, 120.0),
@@ -48,8 +49,9 @@ fn t_specs_of_le_boudec_and_thiran() {
 
 #[test]
 fn the_reservation_of_le_boudec_and_thiran() {
-    // Section 2.2, "Reservation Setup with RSVP": M = 2 K, b = 32 K (K is 1024 bytes), p = 10 Mb/s, r = 512 kb/s;
-    // C = 51.2 kb and D = 0.1 s in all: at 512 kb/s a slack of 0.288 s is left of 1 s, and 0.6 s need 622 kb/s.
+    // Section 2.2, "Reservation Setup with RSVP": M = 2 K, b = 32 K (K is 1024 bytes), p = 10 Mb/s, r = 512
+    // kb/s; C = 51.2 kb and D = 0.1 s in all: at 512 kb/s a slack of 0.288 s is left of 1 s, and 0.6 s need
+    // 622 kb/s.
     let k = |k: u64| Bytes::new(1024 * k);
     let rate = |text: &str| text.parse::<Bitrate>().unwrap();
     let arrivals =
@@ -64,7 +66,8 @@ fn the_reservation_of_le_boudec_and_thiran() {
 
 #[test]
 fn deviations_of_nancy() {
-    // github.com/rzippo/nancy, Nancy.Tests/MinPlusAlgebra/Curves/Deviations.cs: rate and burst, rate and latency.
+    // github.com/rzippo/nancy, Nancy.Tests/MinPlusAlgebra/Curves/Deviations.cs: rate and burst, rate and
+    // latency.
     for ((burst, rate), (served, latency), h, v) in [
         ((4, 3), (4, 3), 4.0, 13.0),
         ((4, 5), (4, 3), f64::INFINITY, f64::INFINITY),
@@ -121,8 +124,9 @@ fn one_server_of_the_functional_tests_of_dnc() {
 
 #[test]
 fn tandems_of_the_functional_tests_of_dnc() {
-    // TA_2S_1SC_2F_1AC_1P, TA_2S_1SC_4F_1AC_1P, TA_3S_1SC_2F_1AC_1P: equal flows over all of so many equal servers;
-    // delays by total flow analysis in order of arrival, separated flow analysis in any order, and PMOO.
+    // TA_2S_1SC_2F_1AC_1P, TA_2S_1SC_4F_1AC_1P, TA_3S_1SC_2F_1AC_1P: equal flows over all of so many equal
+    // servers; delays by total flow analysis in order of arrival, separated flow analysis in any order, and
+    // PMOO.
     for (hops, rate, latency, flows, (r, b), total, separated, once) in [
         (2, 10, 10, 2, (5, 25), 40.0, 65.0, 50.0),
         (2, 10, 10, 4, (2, 10), 36.0, 82.5, 60.0),
@@ -157,8 +161,9 @@ fn tandems_of_the_functional_tests_of_dnc() {
 
 #[test]
 fn expedited_forwarding_of_rfc_3247() {
-    // Equation 7, D = B / R + E, with E = MTU / C for strict priority (section 5.1.1): 10 Mb/s, packets of 12 kb, a
-    // rate of 2 Mb/s and a burst of 24 kb: 13.2 ms. The priority queue itself is better than the rate promises.
+    // Equation 7, D = B / R + E, with E = MTU / C for strict priority (section 5.1.1): 10 Mb/s, packets of 12
+    // kb, a rate of 2 Mb/s and a burst of 24 kb: 13.2 ms. The priority queue itself is better than the rate
+    // promises.
     let (arrivals, promised) =
         (bucket(2, 24), Convex::of(vec![Line { amount: 2_400 * 1_000_000_000, ..line(2, 0) }]));
     close(millis(delay(&arrivals, &promised)), 13.2);
@@ -167,8 +172,9 @@ fn expedited_forwarding_of_rfc_3247() {
 
 #[test]
 fn aggregates_of_charny_and_le_boudec() {
-    // Section 2.4, a commented-out table: h = 10 hops, flows of 32 kb/s and 100 bytes on links of 149.76 Mb/s with a
-    // load of 4 and 8 %, packets of 1500 bytes: 16.88 and 74.29 ms over all hops; no bound from 1 / 9 on.
+    // Section 2.4, a commented-out table: h = 10 hops, flows of 32 kb/s and 100 bytes on links of 149.76 Mb/s
+    // with a load of 4 and 8 %, packets of 1500 bytes: 16.88 and 74.29 ms over all hops; no bound from 1 / 9
+    // on.
     let (hops, rate) = (10.0, 149.76e6);
     for (load, all) in [(0.04_f64, 16.877_f64), (0.08, 74.290)] {
         let (packet, burst) = (1500.0 * 8.0 / rate, load * 800.0 / 32e3);

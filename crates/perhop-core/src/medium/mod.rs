@@ -77,8 +77,8 @@ impl Medium {
         steady.later(down)
     }
 
-    /// Returns by how much longer a packet may take on the way than another one, besides its transmission, on a
-    /// link of this delay; `None` without a bound.
+    /// Returns by how much longer a packet may take on the way than another one, besides its transmission, on
+    /// a link of this delay; `None` without a bound.
     pub fn most_jitter(&self, delay: Duration) -> Option<Duration> {
         let delays = self.changes.iter().filter_map(|change| change.delay).chain([delay]);
         let (least, most) = delays.fold((delay, delay), |(least, most), one| (least.min(one), most.max(one)));

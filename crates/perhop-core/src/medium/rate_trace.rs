@@ -115,8 +115,8 @@ fn divide(time: Duration, period: Duration) -> (u64, Duration) {
 /// The parts of the mean rate for which a trace's least service is found.
 const PARTS: i128 = 16;
 
-/// Returns the most by which a steady rate runs ahead of these spans, each with its length in nanoseconds, its
-/// rate in bit/s, and what is sent at its end in 10⁻⁹ bit.
+/// Returns the most by which a steady rate runs ahead of these spans, each with its length in nanoseconds,
+/// its rate in bit/s, and what is sent at its end in 10⁻⁹ bit.
 fn most_ahead(rate: i128, spans: impl Iterator<Item = (i128, i128, i128)>) -> i128 {
     let (mut ahead, mut least, mut most) = (0_i128, 0, 0);
     for (nanos, sent, at_end) in spans {
@@ -129,9 +129,9 @@ fn most_ahead(rate: i128, spans: impl Iterator<Item = (i128, i128, i128)>) -> i1
 }
 
 impl RateTrace {
-    /// Returns the least that a link which follows the trace sends in any time during which packets wait: lines
-    /// for several rates, each behind it by the most that it ever runs ahead. A trace that repeats is seen
-    /// twice, since a rate up to its mean runs no further ahead in more repetitions.
+    /// Returns the least that a link which follows the trace sends in any time during which packets wait:
+    /// lines for several rates, each behind it by the most that it ever runs ahead. A trace that repeats is
+    /// seen twice, since a rate up to its mean runs no further ahead in more repetitions.
     pub fn least_service(&self) -> Convex {
         let spans: Vec<(i128, i128, i128)> = match self {
             Self::Rates(rates) => {

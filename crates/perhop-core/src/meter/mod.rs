@@ -186,7 +186,8 @@ macro_rules! register_meters {
                 match self { $(Self::$variant(params) => <$block as MeterBlock>::reads_color(params),)+ }
             }
 
-            /// Returns what no packets of these colors together exceed behind the meter: [`MeterBlock::buckets`].
+            /// Returns what no packets of these colors together exceed behind the meter:
+            /// [`MeterBlock::buckets`].
             pub fn buckets(&self) -> Vec<(&'static [Color], Bitrate, Bytes)> {
                 match self { $(Self::$variant(params) => <$block as MeterBlock>::buckets(params),)+ }
             }

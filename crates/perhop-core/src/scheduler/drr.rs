@@ -78,7 +78,8 @@ impl Turns<'_> {
         let deficit = |class: usize| nanobits(Bytes::new(self.loads[class].largest.get().saturating_sub(1)));
         let own = self.quanta[class];
         let all = own + others.iter().map(|&other| self.quanta[other]).sum::<i128>();
-        // A queue that empties as its last packet begins to be sent ends its turn: this one goes before the others.
+        // A queue that empties as its last packet begins to be sent ends its turn: this one goes before the
+        // others.
         let under_way = nanobits(self.loads[class].largest);
         let first = under_way + others.iter().map(|&other| self.quanta[other] + deficit(other)).sum::<i128>();
         let turns = server.less(first).part(own, all).less(scaled_up(deficit(class), all - own, all));
@@ -147,8 +148,9 @@ impl<P: Packet> Scheduler for Drr<P> {
     /// Deficit round robin: with p turns, a queue sends at least p quanta less its deficit, and each other
     /// queue at most p + 1 quanta and its deficit (Boyer, Stea & Sofack 2012; the lines under the curve of
     /// Tabatabaee & Le Boudec 2021, theorem 1). There a queue keeps its turn while its last packet is sent;
-    /// here it has none from when this begins, so a packet that comes then waits for one more. Where that bounds the wait of other queues, what they send in
-    /// any time is bounded by their arrivals, too, and those that do not use their turns count by these.
+    /// here it has none from when this begins, so a packet that comes then waits for one more. Where that
+    /// bounds the wait of other queues, what they send in any time is bounded by their arrivals, too, and
+    /// those that do not use their turns count by these.
     fn guarantees(params: &DrrParams, server: &Server, loads: &[Load]) -> Vec<Result<Guarantee, Unbounded>> {
         let loads = &protected_loads(&params.queues, loads);
         let quanta = params.quanta(&shares(&params.queues, server.rate));

@@ -27,14 +27,14 @@ pub struct Load {
 /// What serves the classes of a scheduler together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
-    /// What is served in any time during which packets wait.
+    /// The service in any time during which packets wait.
     pub strict: Convex,
-    /// The same for what is served before a packet that waits begins to be sent.
+    /// Service in the same times, of packets that go before one that waits begins to be sent.
     pub waits: Convex,
     /// The rate of the link, at which a packet is sent that has begun.
     pub rate: Bitrate,
-    /// What the server may serve of a packet before this begins to be sent, as behind a token bucket: its tokens,
-    /// or those that come while the packet before it is on the link; zero on a link.
+    /// What the server may serve of a packet before this begins to be sent, as behind a token bucket: its
+    /// tokens, or those that come while the packet before it is on the link; zero on a link.
     pub prepaid: Nanobits,
     /// Nothing around the scheduler takes any of the link.
     pub is_link: bool,
@@ -43,10 +43,10 @@ pub struct Server {
 /// What a class is guaranteed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Guarantee {
-    /// What is served of the class in any time during which its packets wait.
+    /// The service of the class in any time during which its packets wait.
     pub strict: Option<Convex>,
-    /// Service curves, each with its own reason, for what is served of the class before a packet of it begins to
-    /// be sent; the packet itself is not part of it.
+    /// Service curves, each with its own reason, for what is served of the class before a packet of it begins
+    /// to be sent; the packet itself is not part of it.
     pub waits: Vec<Convex>,
     /// No packet of the class waits longer before it begins to be sent.
     pub longest: Option<Duration>,
@@ -83,7 +83,7 @@ pub struct Room {
 /// A step of a derivation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What is done, in words.
+    /// The action, in words.
     pub text: String,
     /// The formula with its numbers.
     pub formula: String,
@@ -130,13 +130,14 @@ impl Room {
         }
     }
 
-    /// Returns the longest wait of a packet that the limit lets in, in order of arrival: it finds no more than
-    /// the limit with itself, and a packet of this size in transmission.
+    /// Returns the longest wait of a packet that the limit lets in, in order of arrival: it finds no more
+    /// than the limit with itself, and a packet of this size in transmission.
     pub fn longest(&self, service: &Convex, largest: Bytes) -> Option<Duration> {
         service.time_of(self.most(largest)?.saturating_add(nanobits(largest)))
     }
 
-    /// Returns whether a queue with these arrivals and this service always has room, where no packet is smaller.
+    /// Returns whether a queue with these arrivals and this service always has room, where no packet is
+    /// smaller.
     pub fn holds(&self, arrivals: &Concave, service: &Convex, smallest: Bytes) -> bool {
         let Some(most) = backlog(arrivals, service) else { return false };
         match self.spared {
@@ -173,8 +174,8 @@ impl Server {
         Self { strict, waits, is_link: false, ..self.clone() }
     }
 
-    /// Returns what arrivals make of the server that it serves first, but for one packet of this size which may
-    /// be under way: the most that they are sent in any time.
+    /// Returns what arrivals make of the server that it serves first, but for one packet of this size which
+    /// may be under way: the most that they are sent in any time.
     pub fn sends_of(&self, first: &Concave, under_way: Bytes) -> Option<Concave> {
         first.through(&self.strict.less(nanobits(under_way)))
     }
@@ -229,8 +230,8 @@ pub(super) fn largest<'a>(loads: impl IntoIterator<Item = &'a Load>) -> Bytes {
     loads.into_iter().map(|load| load.largest).max().unwrap_or_default()
 }
 
-/// Returns the guarantee of a class by its share, or by what the arrivals of all others leave of the server from
-/// when it began to be busy, in whatever order these are served.
+/// Returns the guarantee of a class by its share, or by what the arrivals of all others leave of the server
+/// from when it began to be busy, in whatever order these are served.
 pub(super) fn shared(
     server: &Server,
     loads: &[Load],
@@ -251,8 +252,8 @@ pub(super) fn shared(
     guarantee
 }
 
-/// Returns what packets of all classes together are guaranteed, in whatever order a scheduler serves them that
-/// never rests while packets wait: none waits longer than a busy time lasts.
+/// Returns what packets of all classes together are guaranteed, in whatever order a scheduler serves them
+/// that never rests while packets wait: none waits longer than a busy time lasts.
 pub(super) fn in_any_order(server: &Server, loads: &[Load]) -> Result<Guarantee, Unbounded> {
     let all = together(loads).ok_or("the order of service is by flows, and nothing bounds what comes")?;
     let longest = delay_behind(0, &all, &server.strict).ok_or("more may come than the link serves")?;
@@ -267,9 +268,9 @@ pub(super) fn in_any_order(server: &Server, loads: &[Load]) -> Result<Guarantee,
 /// Returns what classes are guaranteed whose packets go in the order of their arrivals and these times after
 /// them (earliest deadline first), from one queue under an AQM with this room.
 ///
-/// In a busy time of packets that are due by its deadline, a packet waits for those of each class that came so
-/// long before the deadline, and for one that is due later. Between two of the times after which another class
-/// takes part, the arrivals together are concave.
+/// In a busy time of packets that are due by its deadline, a packet waits for those of each class that came
+/// so long before the deadline, and for one that is due later. Between two of the times after which another
+/// class takes part, the arrivals together are concave.
 pub(super) fn by_deadlines(
     deadlines: &[Duration],
     server: &Server,

@@ -194,9 +194,9 @@ impl<P: Packet> Scheduler for Llq<P> {
         found
     }
 
-    /// Strict priority whose queues are policed. What a policer lets in that acts in congestion only has a bound
-    /// only while packets wait, and one packet more may have come before: from that nothing follows for times in
-    /// which a packet is sent and none waits.
+    /// Strict priority whose queues are policed. What a policer lets in that acts in congestion only has a
+    /// bound only while packets wait, and one packet more may have come before: from that nothing follows for
+    /// times in which a packet is sent and none waits.
     fn guarantees(params: &LlqParams, server: &Server, loads: &[Load]) -> Vec<Result<Guarantee, Unbounded>> {
         let (policed, others) = loads.split_at(params.priority.len());
         let mut first = Ok(First { sends: Concave::zero(), always: true });
@@ -288,7 +288,8 @@ struct First {
 }
 
 impl First {
-    /// Returns what these leave to later queues with these loads, while one packet of this size may be under way.
+    /// Returns what these leave to later queues with these loads, while one packet of this size may be under
+    /// way.
     fn leaves(&self, server: &Server, later: &[Load], under_way: Bytes) -> Option<Server> {
         let sent = server.sends_of(&self.sends, largest(later))?;
         let less = nanobits(under_way);

@@ -142,9 +142,9 @@ impl<P: Packet> Scheduler for Priority<P> {
         Ok(())
     }
 
-    /// Strict priority without pre-emption (Le Boudec & Thiran, section 6.2.1): earlier queues go first, and one
-    /// packet of a later one may be under way. An earlier queue with a cap sends no more than its bucket lets
-    /// through while a later one has packets.
+    /// Strict priority without pre-emption (Le Boudec & Thiran, section 6.2.1): earlier queues go first, and
+    /// one packet of a later one may be under way. An earlier queue with a cap sends no more than its bucket
+    /// lets through while a later one has packets.
     fn guarantees(
         params: &PriorityParams,
         server: &Server,

@@ -219,7 +219,8 @@ pub(super) fn protected_loads(queues: &[SharingQueue], loads: &[Load]) -> Vec<Lo
     loads
 }
 
-/// Why nothing is guaranteed where queue protection acts: which packets it redirects depends on all that came.
+/// Why nothing is guaranteed where queue protection acts: which packets it redirects depends on all that
+/// came.
 pub(super) const REDIRECTED: &str = "queue protection may send packets to another queue";
 
 /// Checks that queue protection redirects no packet from a queue or to it.

@@ -88,9 +88,9 @@ impl JsonSchema for ShapedQueue {
 }
 
 impl ShaperParams {
-    /// Returns the longest wait in order of arrival: a packet waits for the link, or for tokens. Where it waits
-    /// for tokens, more than the bucket has been sent since the link became busy, when the bucket was full or the
-    /// link has been faster than tokens come.
+    /// Returns the longest wait in order of arrival: a packet waits for the link, or for tokens. Where it
+    /// waits for tokens, more than the bucket has been sent since the link became busy, when the bucket was
+    /// full or the link has been faster than tokens come.
     fn longest(&self, link: &Server, shaped: &Server, load: &Load) -> Option<Duration> {
         let before = load.arrivals.as_ref()?.less(nanobits(load.smallest));
         let by_link = delay(&before, &link.waits)?;

@@ -194,9 +194,9 @@ impl<P: Packet> Scheduler for DualPi2<P> {
         Some(params.room(rate))
     }
 
-    /// With a time shift, L4S packets have the deadline zero and classic ones the shift. In weighted round robin
-    /// each queue gets its share while both have packets: the credit stays within a packet at either share,
-    /// whatever it begins with (RFC 9332, section 4.2.2).
+    /// With a time shift, L4S packets have the deadline zero and classic ones the shift. In weighted round
+    /// robin each queue gets its share while both have packets: the credit stays within a packet at either
+    /// share, whatever it begins with (RFC 9332, section 4.2.2).
     fn guarantees(
         params: &DualPi2Params,
         server: &Server,
@@ -221,7 +221,8 @@ impl<P: Packet> Scheduler for DualPi2<P> {
         });
         let guarantee = |class: usize| {
             let (own, all) = (parts[class], parts[L4S] + parts[CLASSIC]);
-            // What the other queue may send before the shares hold: the credit's range, and a packet under way.
+            // What the other queue may send before the shares hold: the credit's range, and a packet under
+            // way.
             let ahead = scaled_up(largest, 2 * all, own).saturating_add(largest);
             let [strict, waits] =
                 [&server.strict, &server.waits].map(|curve| curve.less(ahead).part(own, all));

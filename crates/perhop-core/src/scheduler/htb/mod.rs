@@ -110,8 +110,8 @@ impl<P: Packet> Scheduler for Htb<P> {
         branches::aqms_of(&params.leaves(), path)
     }
 
-    /// A class that keeps to its rate and its ceiling never borrows, and goes before all loans. Others send no
-    /// more before it than their own buckets let through, but for one packet that is under way.
+    /// A class that keeps to its rate and its ceiling never borrows, and goes before all loans. Others send
+    /// no more before it than their own buckets let through, but for one packet that is under way.
     fn guarantees(params: &HtbParams, server: &Server, loads: &[Load]) -> Vec<Result<Guarantee, Unbounded>> {
         let found = params.found();
         let leaves: Vec<&HtbClass> =

@@ -98,8 +98,8 @@ impl HtbClass {
         Concave::of(vec![Line { rate, amount: nanobits(self.burst) + nanobits(largest(loads)) }])
     }
 
-    /// Returns whether a class with these loads, of which so much is sent, always has tokens of its rate and its
-    /// ceiling.
+    /// Returns whether a class with these loads, of which so much is sent, always has tokens of its rate and
+    /// its ceiling.
     pub(super) fn keeps_to_rate(&self, sent: &Concave, loads: &[Load]) -> bool {
         let smallest = loads.iter().filter(|load| load.flows > 0).map(|load| nanobits(load.smallest)).min();
         let buckets = [(self.rate, self.burst), (self.ceil(), self.cburst)];
