@@ -1,5 +1,7 @@
 //! From port to port in the order of the routes.
 
+use std::collections::BTreeSet;
+
 use perhop_core::curves::Concave;
 use perhop_core::meter::AggregateMeter;
 use perhop_core::{Color, Duration};
@@ -10,11 +12,11 @@ use crate::paths::Paths;
 use crate::port::{ClassState, Coming, PortOf, loss};
 use crate::report::{Bounds, Delay, FlowBounds, Loss};
 
-/// The most rounds until what circulates in cycles settles.
-const MOST_ROUNDS: usize = 400;
+/// The most visits of each link on a cycle until what circulates there settles.
+const MOST_VISITS: usize = 50;
 
 /// What a bundle brings to a link on its route.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct AtHop {
     all: Result<Concave, String>,
     parts: Vec<Part>,
@@ -84,15 +86,17 @@ impl<'a> Analysis<'a> {
         for &link in &order {
             self.visit(link);
         }
-        let mut rounds = 0;
-        while !cyclic.is_empty() && rounds < MOST_ROUNDS {
-            let moved = cyclic.iter().filter(|&&link| self.visit(link)).count();
-            if moved == 0 {
-                return None;
+        // On cycles a link is visited again when what comes to it has changed.
+        let mut due: BTreeSet<usize> = cyclic.iter().copied().collect();
+        let mut visits = 0;
+        while let Some(link) = due.pop_first() {
+            due.extend(self.visit(link));
+            visits += 1;
+            if visits > MOST_VISITS * cyclic.len() {
+                break;
             }
-            rounds += 1;
         }
-        if cyclic.is_empty() {
+        if due.is_empty() {
             return None;
         }
         let names: Vec<String> =
@@ -142,9 +146,9 @@ impl<'a> Analysis<'a> {
         (order, cyclic)
     }
 
-    /// Works out a link from what comes to it so far; returns whether its waits have changed.
-    fn visit(&mut self, link: usize) -> bool {
-        let Some(port) = &self.ports[link] else { return false };
+    /// Works out a link from what comes to it so far; returns the links to which something else comes from then on.
+    fn visit(&mut self, link: usize) -> Vec<usize> {
+        let Some(port) = &self.ports[link] else { return Vec::new() };
         let dropping = self.dropping(link);
         let mut coming = Vec::new();
         let mut passed = Vec::with_capacity(self.at[link].len());
@@ -161,18 +165,18 @@ impl<'a> Analysis<'a> {
             passed.push((number, place, here));
         }
         let states = port.classes(&coming, &self.network.links);
-        let waits = |states: &[ClassState]| -> Vec<Option<Duration>> {
-            states.iter().map(|state| state.wait.as_ref().ok().copied()).collect()
-        };
-        let mut moved = waits(&states) != waits(&self.states[link]);
+        let mut changed = Vec::new();
         for (number, place, here) in passed {
-            let behind = behind_link(port, &self.bundles[number], here, &states);
+            let bundle = &self.bundles[number];
+            let behind = Some(behind_link(port, bundle, here, &states));
             let slot = &mut self.hops[number][place];
-            moved |= slot.is_none();
-            *slot = Some(behind);
+            if *slot != behind {
+                *slot = behind;
+                changed.extend(bundle.route.get(place + 1));
+            }
         }
         (self.states[link], self.coming[link]) = (states, coming);
-        moved
+        changed
     }
 
     /// Returns what a bundle brings to each class of a link at this place of its route; `dropping` says which
@@ -253,10 +257,10 @@ impl<'a> Analysis<'a> {
         {
             let spec = &self.network.flows[bundle.flows.start];
             let Some(flight) = spec.transport.in_flight() else { continue };
-            let other = self
-                .bundles
-                .iter()
-                .position(|other| other.flows == bundle.flows && other.acknowledges != bundle.acknowledges);
+            // Acknowledgements stand behind their data.
+            let beside = if bundle.acknowledges { number.checked_sub(1) } else { Some(number + 1) };
+            let other = beside
+                .filter(|&other| self.bundles.get(other).is_some_and(|other| other.flows == bundle.flows));
             let both = [Some(number), other].map(|number| number.and_then(|number| self.transit(number)));
             let trip = both.into_iter().try_fold(flight.delayed_ack, |sum, time| Some(sum + time?));
             let why = match trip {

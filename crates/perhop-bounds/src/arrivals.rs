@@ -39,7 +39,7 @@ pub(crate) struct Bundle {
 }
 
 /// The packets of a bundle with one header.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
     /// What matches look at.
     pub(crate) header: Header,
