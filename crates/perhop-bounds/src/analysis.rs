@@ -103,8 +103,9 @@ impl<'a> Analysis<'a> {
             cyclic.iter().take(6).map(|&link| format!("`{}`", self.network.links[link].name)).collect();
         let more = if cyclic.len() > names.len() { " …" } else { "" };
         let why = format!(
-            "bursts grow without end on the cycle of the links {}{more}: their load is too high for a bound",
-            names.join(", ")
+            "bursts grow without end on the cycle of the links {}{more}{}",
+            names.join(", "),
+            self.beyond_any_topology(&cyclic)
         );
         for &link in &cyclic {
             for state in self.states[link].iter_mut().filter(|state| state.load.flows > 0) {
@@ -113,6 +114,30 @@ impl<'a> Analysis<'a> {
             }
         }
         Some(why)
+    }
+
+    /// Returns how the load of these links is to that below which flows of so many hops have a bound in order of
+    /// arrival in any topology: 1 / (h − 1) for h hops (Charny & Le Boudec 2000; Le Boudec & Thiran 2001, section
+    /// 2.4).
+    fn beyond_any_topology(&self, links: &[usize]) -> String {
+        let load = |&link: &usize| {
+            let rates = self.coming[link].iter().filter_map(|part| Some(part.curve.as_ref().ok()?.rate()));
+            rates.sum::<i128>() as f64 / self.network.links[link].rate.as_bps() as f64
+        };
+        let most = links.iter().map(load).fold(0.0, f64::max);
+        let passing =
+            self.bundles.iter().filter(|bundle| bundle.route.iter().any(|link| links.contains(link)));
+        let hops = passing.map(|bundle| bundle.route.len()).max().unwrap_or(0);
+        if hops < 2 {
+            return String::new();
+        }
+        let limit = 1.0 / (hops as f64 - 1.0);
+        let relation = if most < limit { "below" } else { "not below" };
+        format!(
+            ": their load of {:.0} % is {relation} {:.0} %, up to which flows of {hops} hops have one in any topology",
+            most * 100.0,
+            limit * 100.0
+        )
     }
 
     /// Returns the links in an order in which each comes behind all that bring something to it, and those for

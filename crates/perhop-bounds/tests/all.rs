@@ -1,5 +1,7 @@
 //! Bounds beside simulations, worked examples, and assumptions that scenarios break.
 
+mod assumptions;
+mod cycles;
 mod faults;
 mod networks;
 mod populations;
