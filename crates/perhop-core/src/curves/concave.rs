@@ -77,6 +77,10 @@ impl Concave {
     /// Returns the curve of both arrivals together.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
+        if let ([ours], [theirs]) = (&self.lines[..], &other.lines[..]) {
+            let amount = ours.amount.saturating_add(theirs.amount);
+            return Self { lines: vec![Line { rate: ours.rate + theirs.rate, amount }] };
+        }
         // From the bursts on; each line of the sum is one of each, and any such sum is above both.
         let (mut one, mut two) = (self.lines.len() - 1, other.lines.len() - 1);
         let mut lines = Vec::with_capacity(one + two + 1);

@@ -72,6 +72,9 @@ pub fn scaled_up(amount: i128, part: i128, whole: i128) -> i128 {
 /// in the order of rising rates, each rate once. Where numbers are too large to compare, a line stays, which
 /// changes no value.
 fn hull(lines: &mut Vec<Line>) {
+    if lines.len() < 3 {
+        return;
+    }
     let mut kept: Vec<Line> = Vec::with_capacity(lines.len());
     for &line in lines.iter() {
         while let [.., before, last] = kept[..] {
