@@ -308,6 +308,10 @@ impl<'a> Analysis<'a> {
     fn transit(&self, number: usize) -> Option<Duration> {
         let bundle = &self.bundles[number];
         let spec = &self.network.flows[bundle.flows.start];
+        // Packets that overtake each other are taken for lost, and sent again while they still wait.
+        if bundle.route.iter().any(|&link| self.own(number, link).len() != 1) {
+            return None;
+        }
         if bundle.route.iter().any(|&link| self.network.links[link].medium.reorders()) {
             return None;
         }

@@ -73,9 +73,27 @@ type Has = fn(&Bounds) -> bool;
 
 const FIRST: Has = |bounds| bounds.links[0].classes[0].delay.0.is_ok();
 const LAST: Has = |bounds| bounds.links[0].classes.last().unwrap().delay.0.is_ok();
+const BEHIND: Has = |bounds| bounds.links[2].classes[0].delay.0.is_ok();
 const FLOW: Has = |bounds| bounds.flows[0].delay.0.is_ok();
 const NO_LOSS: Has = |bounds| bounds.links[0].classes[0].loss.0.is_none();
 const FLOW_NOT_LOST: Has = |bounds| bounds.flows[0].loss.0.is_none();
+
+/// A flow of TCP with two colors through a queue that has one place for both, or two, and then through a
+/// FIFO.
+fn divided(by_color: bool) -> Network {
+    let mut table = priority();
+    if by_color {
+        table["queues"][0]["match"] = json!({ "color": "green" });
+    }
+    let mut network = two(table, tcp("1s"), cbr("1Mbps"));
+    out_of_profile(&mut network, "mark");
+    let unlimited = parsed(json!({ "aqm": "drop-tail", "limit": "18446744073709551615p" }));
+    network.links.push(link("behind".into(), (1, 2), 5_000_000, unlimited));
+    network.links.push(link("back behind".into(), (2, 1), 10_000_000, perhop_sim::LinkSpec::unlimited()));
+    network.nodes = 3;
+    network.flows[0].to = perhop_sim::NodeId(2);
+    network
+}
 
 /// What is assumed, what is bounded, and a network in which it holds and one in which it does not.
 #[expect(clippy::too_many_lines, reason = "a table, a row for each assumption")]
@@ -194,6 +212,13 @@ fn assumptions() -> Vec<(&'static str, Has, Network, Network)> {
             two(red(100), cbr("3Mbps"), cbr("3Mbps")),
             two(red(1), cbr("3Mbps"), cbr("3Mbps")),
         ),
+        (
+            "the memory has room",
+            NO_LOSS,
+            two(json!({ "scheduler": "fq-codel", "memory-limit": "8kB" }), cbr("3Mbps"), cbr("3Mbps")),
+            two(json!({ "scheduler": "fq-codel", "memory-limit": "1kB" }), cbr("3Mbps"), cbr("3Mbps")),
+        ),
+        ("no queue divides a flow with a window", BEHIND, divided(false), divided(true)),
         (
             "the link loses nothing",
             FLOW_NOT_LOST,

@@ -205,7 +205,7 @@ fn udp(table: &Value) -> TransportSpec {
 fn source(draw: &mut Draw, rate: u64, until: Duration) -> TransportSpec {
     let size = draw.of(&SIZES);
     match draw.below(6) {
-        0 => udp(&json!({ "udp": "cbr", "rate": format!("{rate}bps"), "packet": format!("{size}B"), "jitter": draw.of(&[0.0, 0.01, 0.5]) })),
+        0 => udp(&json!({ "udp": "cbr", "rate": format!("{rate}bps"), "packet": format!("{size}B"), "jitter": draw.of(&[0.0, 0.01, 1.0]) })),
         1 => udp(&json!({
             "udp": "on-off", "rate": format!("{}bps", rate * 3), "packet": format!("{size}B"), "on": "20ms", "off": "40ms",
             "periods": draw.of(&["constant", "exponential"]), "jitter": 0.0,

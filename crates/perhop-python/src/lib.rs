@@ -24,6 +24,7 @@ mod stepping;
 mod watchdog;
 
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use classes::{Classes, ScenarioFiles};
@@ -107,7 +108,10 @@ fn scenario_from_json(text: &str, origin: &str) -> PyResult<String> {
 fn bounds(py: Python<'_>, text: &str) -> PyResult<String> {
     let scenario = scenario(text)?;
     let network = scenario.network();
-    let mut bounds = py.detach(|| perhop_bounds::bounds(&network));
+    // A fault here must end neither a run, beside whose results bounds stand, nor Python.
+    let found = py.detach(|| catch_unwind(AssertUnwindSafe(|| perhop_bounds::bounds(&network))));
+    let mut bounds =
+        found.map_err(|_| PyRuntimeError::new_err("a fault of perhop: no bounds can be derived"))?;
     // As in outcomes, links are those with a queue.
     let mut links = network.links.iter();
     let mut has_results =

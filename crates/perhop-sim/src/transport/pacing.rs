@@ -25,9 +25,9 @@ impl Gaps {
         self.nominal
     }
 
-    /// Returns the shortest gap.
+    /// Returns the shortest gap, a nanosecond at least.
     pub(super) fn least(&self) -> Duration {
-        self.nominal - Duration::from_nanos(self.spread)
+        (self.nominal - Duration::from_nanos(self.spread)).max(Duration::from_nanos(1))
     }
 
     pub(super) fn set(&mut self, nominal: Duration) {

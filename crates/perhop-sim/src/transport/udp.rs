@@ -391,6 +391,19 @@ mod tests {
     }
 
     #[test]
+    fn gaps_that_may_vanish_leave_a_burst_without_an_end() {
+        let source = |table: &str| serde_json::from_str::<UdpParams>(table).unwrap().arrivals().unwrap();
+        // With a jitter of the whole gap, a packet may follow the one before it in a nanosecond.
+        let on_off = source(
+            r#"{"udp": "on-off", "rate": "700kbps", "packet": "1500B", "on": "20ms", "off": "20ms", "periods": "constant", "jitter": 1}"#,
+        );
+        assert!(on_off.rate() > 1_000_000_000_000);
+        // 1000 B each 8 ms, up to a hundredth sooner: 1 / 0.99 of 1 Mbit/s.
+        let steady = source(r#"{"udp": "cbr", "rate": "1Mbps", "packet": "1000B", "jitter": 0.01}"#);
+        assert_eq!(steady.rate(), 1_010_102);
+    }
+
+    #[test]
     fn keeps_its_rate_and_ends_after_its_volume() {
         let sent = times(&params(r#""udp": "cbr", "jitter": 0.1"#), Some(Bytes::new(1_000_000)), 10.0);
         let gaps: Vec<f64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();

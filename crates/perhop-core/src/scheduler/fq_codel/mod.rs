@@ -31,7 +31,7 @@ use std::ops::RangeInclusive;
 
 use self::packets::{Chain, Packets};
 use self::table::{Assigned, FlowTable, WAYS};
-use super::guarantees::in_any_order;
+use super::guarantees::{in_any_order, together};
 use super::{Dequeued, Discipline, Guarantee, Load, Retuning, Room, Scheduler, Server, Unbounded};
 use crate::aqm::{Aqm, AqmBlock, Codel, CodelLaw};
 use crate::units::{UnitError, require};
@@ -183,11 +183,14 @@ impl<P: Packet> Scheduler for FqCodel<P> {
         server: &Server,
         loads: &[Load],
     ) -> Vec<Result<Guarantee, Unbounded>> {
+        let memory = Room { spared: Some(Depth::Bytes(params.memory_limit.get())), ..Room::default() };
+        let fits = together(loads).is_some_and(|all| memory.holds(&all, &server.strict, Bytes::new(1)));
+        let because = (!fits).then(|| "more may wait than `memory-limit`".to_owned());
         let room = Room {
             limit: Some(Depth::Packets(params.limit.get())),
             spared: Some(Depth::Packets(params.limit.get())),
             patience: Some(params.target),
-            because: None,
+            because,
         };
         vec![in_any_order(server, loads).map(|guarantee| Guarantee { room, ..guarantee })]
     }
