@@ -1,5 +1,5 @@
-//! No bound whose assumption a scenario breaks: each assumption holds in one network and is turned off in another,
-//! which then has a reason in place of the bound.
+//! No bound whose assumption a scenario breaks: each assumption holds in one network and is turned off in
+//! another, which then has a reason in place of the bound.
 
 use perhop_bounds::{Bounds, bounds};
 use perhop_core::Duration;
