@@ -95,7 +95,7 @@ fn divided(by_color: bool) -> Network {
     network
 }
 
-/// What is assumed, what is bounded, and a network in which it holds and one in which it does not.
+/// Returns each assumption with what it bounds, and a network in which it holds and one in which it does not.
 #[expect(clippy::too_many_lines, reason = "a table, a row for each assumption")]
 fn assumptions() -> Vec<(&'static str, Has, Network, Network)> {
     let plain = || two(fifo(), cbr("3Mbps"), cbr("3Mbps"));
