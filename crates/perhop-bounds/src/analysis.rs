@@ -116,9 +116,9 @@ impl<'a> Analysis<'a> {
         Some(why)
     }
 
-    /// Returns how the load of these links is to that below which flows of so many hops have a bound in order of
-    /// arrival in any topology: 1 / (h − 1) for h hops (Charny & Le Boudec 2000; Le Boudec & Thiran 2001, section
-    /// 2.4).
+    /// Returns how the load of these links is to that below which flows of so many hops have a bound in order
+    /// of arrival in any topology: 1 / (h − 1) for h hops (Charny & Le Boudec 2000; Le Boudec & Thiran 2001,
+    /// section 2.4).
     fn beyond_any_topology(&self, links: &[usize]) -> String {
         let load = |&link: &usize| {
             let rates = self.coming[link].iter().filter_map(|part| Some(part.curve.as_ref().ok()?.rate()));
@@ -171,7 +171,8 @@ impl<'a> Analysis<'a> {
         (order, cyclic)
     }
 
-    /// Works out a link from what comes to it so far; returns the links to which something else comes from then on.
+    /// Works out a link from what comes to it so far; returns the links to which something else comes from
+    /// then on.
     fn visit(&mut self, link: usize) -> Vec<usize> {
         let Some(port) = &self.ports[link] else { return Vec::new() };
         let dropping = self.dropping(link);
