@@ -42,6 +42,7 @@ def main() -> int:
         axis.legend(fontsize=7, loc="lower right", frameon=False)
         axis.grid(alpha=0.3)
     axes[0].set_xlim(0.95, 2.5)
+    axes[1].set_xlim(1, 11)  # the legend stands beside the curves
     axes[0].set_ylabel("share of bounds")
     figure.savefig(ROOT / "docs" / "images" / "tightness.png", dpi=110)
     return 0

@@ -86,7 +86,7 @@ impl<'a> Analysis<'a> {
         for &link in &order {
             self.visit(link);
         }
-        // On cycles a link is visited again when what comes to it has changed.
+        // On cycles a link is visited again when its arrivals have changed.
         let mut due: BTreeSet<usize> = cyclic.iter().copied().collect();
         let mut visits = 0;
         while let Some(link) = due.pop_first() {
@@ -171,8 +171,7 @@ impl<'a> Analysis<'a> {
         (order, cyclic)
     }
 
-    /// Works out a link from what comes to it so far; returns the links to which something else comes from
-    /// then on.
+    /// Works out a link from its arrivals so far; returns the links whose arrivals have changed by that.
     fn visit(&mut self, link: usize) -> Vec<usize> {
         let Some(port) = &self.ports[link] else { return Vec::new() };
         let dropping = self.dropping(link);
@@ -327,7 +326,7 @@ impl<'a> Analysis<'a> {
         links.into_iter().try_fold(hosts + jitter, |sum, time| Some(sum + time?))
     }
 
-    /// Returns what a bundle brings to a link. What comes is in the order of the bundles.
+    /// Returns the arrivals of a bundle at a link. A link's arrivals are in the order of the bundles.
     pub(crate) fn own(&self, number: usize, link: usize) -> &[Coming] {
         let coming = &self.coming[link];
         let from = coming.partition_point(|part| part.bundle < number);

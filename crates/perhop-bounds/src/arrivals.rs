@@ -283,7 +283,7 @@ pub(crate) fn bucket_of(buckets: &[(&[Color], Bitrate, Bytes)], colors: &[Color]
     }
 }
 
-/// Returns what comes to the first router of what a host sends, and the longest time until it does.
+/// Returns the arrivals at the first router from what a host sends, and the longest time on the way there.
 fn behind_host(
     access: Option<&AccessSpec>,
     jitter: Option<Duration>,

@@ -3,7 +3,7 @@
 //!
 //! 1. [`arrivals`]: a flow's arrival curve at its first router, from its source, its meter and its access
 //!    link; flows that are alike are one [`Bundle`].
-//! 2. [`port`]: what comes to the classes of a link's scheduler together, what the scheduler guarantees to
+//! 2. [`port`]: the arrivals of the classes of a link's scheduler, what the scheduler guarantees to
 //!    each, and from both the longest wait, the largest backlog, and whether a packet can be lost.
 //! 3. [`analysis`]: from port to port in the order of the routes (total flow analysis); where routes form a
 //!    cycle, a fixed point (Le Boudec & Thiran 2001, section 6.3.2).

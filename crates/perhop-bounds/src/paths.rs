@@ -7,8 +7,9 @@ use perhop_core::{Duration, curves};
 use crate::analysis::Analysis;
 use crate::report::{Delay, FlowBounds, Loss};
 
-/// More visits than these are left out: total flow analysis alone takes time in proportion to the network.
-const MOST_VISITS: usize = 4_000_000;
+/// Networks with more arrivals to compare are bounded by total flow analysis alone, whose time is linear in
+/// their size.
+const MOST_COMPARED: usize = 4_000_000;
 
 /// Which token buckets of arrivals are tried for what flows beside the one of interest bring: of the lowest
 /// rate, of the next one, and so on.
@@ -32,7 +33,7 @@ impl<'a> Paths<'a> {
     pub(crate) fn new(analysis: &'a Analysis<'a>) -> Self {
         let visits =
             analysis.bundles.iter().flat_map(|bundle| &bundle.route).map(|&link| analysis.at[link].len());
-        Self { analysis, whole_routes: visits.sum::<usize>() <= MOST_VISITS }
+        Self { analysis, whole_routes: visits.sum::<usize>() <= MOST_COMPARED }
     }
 
     /// Returns the bounds of the flows of a bundle of data; `may_lose` says why a class of a link may lose
@@ -197,7 +198,7 @@ impl<'a> Paths<'a> {
         own.next().is_none().then_some(class)
     }
 
-    /// Returns what comes to the class of a link beside one flow of a bundle: of each bundle a token bucket.
+    /// Returns the arrivals of a link's class beside one flow of a bundle: a token bucket for each bundle.
     fn beside(&self, number: usize, at: usize, bucket: usize) -> Option<Vec<(usize, Line)>> {
         let class = self.class_of(number, at)?;
         let parts = self.analysis.coming[at].iter().filter(|part| part.class == class);

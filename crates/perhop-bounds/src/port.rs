@@ -1,4 +1,4 @@
-//! One link: what comes to the classes of its scheduler, what they are guaranteed, and what follows.
+//! One link: the arrivals of each class of its scheduler, its guarantee, and its bounds.
 
 use perhop_core::curves::{Concave, Nanobits, backlog, bytes, delay, delay_behind, nanobits};
 use perhop_core::medium::Medium;
@@ -22,17 +22,17 @@ pub(crate) struct PortOf<'a> {
     pub(crate) jitter: Option<Duration>,
 }
 
-/// What comes to a class from one bundle of flows.
+/// The arrivals of a class from one bundle of flows.
 #[derive(Clone, Debug)]
 pub(crate) struct Coming {
     /// The number of the bundle.
     pub(crate) bundle: usize,
     pub(crate) class: usize,
-    /// All that comes; why it has no bound otherwise.
+    /// The arrival curve; why there is none otherwise.
     pub(crate) curve: Result<Concave, String>,
     /// What the flows have in the network at most, if all of it may wait here.
     pub(crate) content: Option<Nanobits>,
-    /// The link by which it comes.
+    /// The link before this one on the route.
     pub(crate) via: Option<usize>,
     /// A meter here may drop some of it.
     pub(crate) policed: bool,
@@ -52,7 +52,7 @@ pub(crate) struct ClassState {
     pub(crate) sent: Option<Duration>,
     pub(crate) guarantee: Option<Guarantee>,
     pub(crate) load: Load,
-    /// What comes of flows with windows.
+    /// The windows of flows that have them, and the arrivals of the others.
     content: Option<(Nanobits, Concave)>,
     /// The most packets that wait if nothing is dropped.
     packets: Option<u64>,
@@ -82,8 +82,7 @@ impl<'a> PortOf<'a> {
         &self.link.medium
     }
 
-    /// Returns what each class is guaranteed where this comes to the link; `brings` is the rate of a link by
-    /// which something comes.
+    /// Returns the state of each class with these arrivals; `links` are those of the network.
     pub(crate) fn classes(&self, coming: &[Coming], links: &[LinkSpec]) -> Vec<ClassState> {
         let mut states: Vec<ClassState> =
             (0..self.names.len()).map(|class| ClassState::of(class, coming, links)).collect();
@@ -168,14 +167,14 @@ impl<'a> PortOf<'a> {
 
     fn report_class(&self, class: usize, states: &[ClassState], coming: &[Coming]) -> ClassBounds {
         let state = &states[class];
-        let reason = || state.wait.clone().err().unwrap_or_else(|| "what waits has no bound".into());
+        let reason = || state.wait.clone().err().unwrap_or_else(|| "the backlog has no bound".into());
         let mut steps = Vec::new();
         if state.load.flows > 0 {
             steps.extend(arrival_steps(class, coming, state));
             steps.extend(state.guarantee.iter().flat_map(|guarantee| guarantee.steps.iter().cloned()));
             if let Ok(wait) = state.wait {
                 steps.push(Step::new(
-                    "the longest wait: the horizontal deviation of what comes before a packet from what is served",
+                    "the longest wait: the horizontal deviation of the arrivals before a packet from the service",
                     format!("h(α, β) = {}", span(wait.as_nanos().into())),
                     "Le Boudec & Thiran 2001, theorem 1.4.2",
                 ));
@@ -192,7 +191,7 @@ impl<'a> PortOf<'a> {
 }
 
 impl ClassState {
-    /// Returns the load of a class, with what flows with windows bring and what comes of the others.
+    /// Returns the load of a class, with the windows of its flows and the arrivals of those without.
     fn of(class: usize, coming: &[Coming], links: &[LinkSpec]) -> Self {
         let of_class: Vec<&Coming> = coming.iter().filter(|part| part.class == class).collect();
         let largest = of_class.iter().map(|part| part.largest).max().unwrap_or_default();
@@ -278,7 +277,7 @@ pub(crate) fn loss(class: usize, states: &[ClassState]) -> Option<String> {
     match most {
         Some(most) if most <= room => None,
         Some(_) => Some(format!("more may wait than {spared}")),
-        None => Some(format!("what comes has no bound, and {spared} may wait without a drop")),
+        None => Some(format!("the arrivals have no bound, and {spared} may wait without a drop")),
     }
 }
 
@@ -371,7 +370,7 @@ fn arrival_steps(class: usize, coming: &[Coming], state: &ClassState) -> Vec<Ste
     let mut steps = Vec::new();
     if let Some(arrivals) = &state.load.arrivals {
         steps.push(Step::new(
-            format!("what comes to the class: {flows} together"),
+            format!("arrivals of the class: {flows} together"),
             format!("α(t) = {}", Arriving(arrivals)),
             "Cruz 1991; Le Boudec & Thiran 2001, section 1.2",
         ));

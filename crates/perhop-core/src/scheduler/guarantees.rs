@@ -11,7 +11,7 @@ use crate::aqm::AqmParams;
 use crate::curves::{Concave, Convex, Line, Nanobits, backlog, delay, delay_behind, nanobits};
 use crate::{Bitrate, Bytes, Depth, Duration};
 
-/// What comes to a class at most, and of what packets.
+/// The arrivals of a class at most, and their packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// Everything that comes; `None` if nothing bounds it.
@@ -57,7 +57,7 @@ pub struct Guarantee {
     /// No packet of the class that the limit of the AQM lets in waits longer, where this does not follow from
     /// `strict`.
     pub by_limit: Option<Duration>,
-    /// What comes to the class and is let in, where the scheduler polices it.
+    /// The arrivals of the class that are let in, where the scheduler polices it.
     pub admitted: Option<Concave>,
     /// The number of the queue: classes of one queue share its AQM.
     pub queue: usize,
@@ -174,6 +174,18 @@ impl Server {
         Self { strict, waits, is_link: false, ..self.clone() }
     }
 
+    /// Returns what is left to later queues, whose largest packet is `later`, behind arrivals that go first,
+    /// while one packet of the size `under_way` may be in transmission. `None` if these take all of the link.
+    pub(super) fn behind(&self, first: &Concave, later: Bytes, under_way: Bytes) -> Option<Self> {
+        let (sent, less) = (self.sends_of(first, later)?, nanobits(under_way));
+        Some(Self {
+            strict: self.strict.beside(&sent).less(less),
+            waits: self.waits.beside(first).less(less),
+            is_link: false,
+            ..self.clone()
+        })
+    }
+
     /// Returns what arrivals make of the server that it serves first, but for one packet of this size which
     /// may be under way: the most that they are sent in any time.
     pub fn sends_of(&self, first: &Concave, under_way: Bytes) -> Option<Concave> {
@@ -255,7 +267,7 @@ pub(super) fn shared(
 /// Returns what packets of all classes together are guaranteed, in whatever order a scheduler serves them
 /// that never rests while packets wait: none waits longer than a busy time lasts.
 pub(super) fn in_any_order(server: &Server, loads: &[Load]) -> Result<Guarantee, Unbounded> {
-    let all = together(loads).ok_or("the order of service is by flows, and nothing bounds what comes")?;
+    let all = together(loads).ok_or("the order of service is by flows, and the arrivals have no bound")?;
     let longest = delay_behind(0, &all, &server.strict).ok_or("more may come than the link serves")?;
     let step = Step::new(
         "in whatever order packets go, none waits longer than the link is busy without a pause",

@@ -206,7 +206,7 @@ impl<P: Packet> Scheduler for Llq<P> {
             let guarantee = first.clone().and_then(|first: First| {
                 let always = first.always && comes.as_ref().is_none_or(|comes| comes.always);
                 let under_way = largest(if always { &loads[class + 1..] } else { loads });
-                let left = first.leaves(server, &loads[class..], under_way).ok_or(ALL_TAKEN)?;
+                let left = server.behind(&first.sends, largest(&loads[class..]), under_way).ok_or(ALL_TAKEN)?;
                 let mut guarantee = left.guarantee(load);
                 guarantee.strict = guarantee.strict.filter(|_| always);
                 guarantee.queue = class;
@@ -221,7 +221,7 @@ impl<P: Packet> Scheduler for Llq<P> {
             });
             guarantees.push(guarantee);
             let reason =
-                || format!("`{}` goes first, and nothing polices it or bounds what comes to it", queue.name);
+                || format!("`{}` goes first, and neither a policer nor its arrivals bound it", queue.name);
             first = first.and_then(|first| {
                 let comes = comes.ok_or_else(reason)?;
                 Ok(First { sends: first.sends.plus(&comes.sends), always: first.always && comes.always })
@@ -231,7 +231,7 @@ impl<P: Packet> Scheduler for Llq<P> {
         let under_way =
             if first.as_ref().is_ok_and(|first| first.always) { Bytes::new(0) } else { largest(loads) };
         let left = first.and_then(|first| {
-            let left = first.leaves(server, others, under_way).ok_or(ALL_TAKEN)?;
+            let left = server.behind(&first.sends, largest(others), under_way).ok_or(ALL_TAKEN)?;
             // Within, each queue has its own time during which its packets wait.
             Ok((Server { waits: left.strict.clone(), ..left }, first))
         });
@@ -287,25 +287,10 @@ struct First {
     always: bool,
 }
 
-impl First {
-    /// Returns what these leave to later queues with these loads, while one packet of this size may be under
-    /// way.
-    fn leaves(&self, server: &Server, later: &[Load], under_way: Bytes) -> Option<Server> {
-        let sent = server.sends_of(&self.sends, largest(later))?;
-        let less = nanobits(under_way);
-        Some(Server {
-            strict: server.strict.beside(&sent).less(less),
-            waits: server.waits.beside(&self.sends).less(less),
-            is_link: false,
-            ..server.clone()
-        })
-    }
-}
-
 const ALL_TAKEN: &str = "priority queues take all of the link";
 
 impl LlqQueue {
-    /// Returns what comes to the queue and is let in.
+    /// Returns the arrivals of the queue that are let in.
     fn comes(&self, load: &Load) -> Option<First> {
         let policed = self.rate.map(|rate| Concave::token_bucket(rate, self.burst(rate)));
         match (&load.arrivals, policed, self.when()) {

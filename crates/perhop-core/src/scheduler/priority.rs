@@ -26,7 +26,7 @@ use super::{
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::curves::{Concave, nanobits};
+use crate::curves::Concave;
 use crate::meter::RateEstimator;
 use crate::units::defaults::{bytes, secs};
 use crate::units::{UnitError, fixed, require};
@@ -185,7 +185,7 @@ impl PriorityParams {
             (Some(arrivals), Some(capped)) => Ok(arrivals.min(&capped)),
             (Some(arrivals), None) => Ok(arrivals.clone()),
             (None, Some(capped)) => Ok(capped),
-            (None, None) => Err(format!("`{}` goes first, and nothing bounds what comes to it", queue.name)),
+            (None, None) => Err(format!("`{}` goes first, and its arrivals have no bound", queue.name)),
         }
     }
 
@@ -200,14 +200,8 @@ impl PriorityParams {
         let (queue, load) = (&self.queues[class], &loads[class]);
         let capped = self.queues[..class].iter().zip(loads).filter(|(queue, _)| queue.cap.is_some());
         let under_way = largest(loads[class + 1..].iter().chain(capped.map(|(_, load)| load)));
-        let sent =
-            server.sends_of(first, largest(&loads[class..])).ok_or("earlier queues take all of the link")?;
-        let left = Server {
-            strict: server.strict.beside(&sent).less(nanobits(under_way)),
-            waits: server.waits.beside(first).less(nanobits(under_way)),
-            is_link: false,
-            ..server.clone()
-        };
+        let left = server.behind(first, largest(&loads[class..]), under_way);
+        let left = left.ok_or("earlier queues take all of the link")?;
         if let Some(cap) = queue.cap {
             let holds = load.arrivals.as_ref().and_then(|arrivals| {
                 let sent = arrivals.through(&left.strict)?;
