@@ -307,6 +307,11 @@ impl Connection {
             self.owes.probe |= self.outgoing.probe(now);
         }
         if self.again.at <= now {
+            // The FIN is retransmitted after the data, which have the sender's timer.
+            if self.state == State::Established && !self.outgoing.is_all().1 {
+                self.again = Again::after(self.again.span, now);
+                return;
+            }
             let goes_on = self.again.next(now);
             match self.state {
                 State::SynSent | State::SynReceived if goes_on => self.owes.syn = true,

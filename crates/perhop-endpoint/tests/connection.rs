@@ -218,6 +218,22 @@ fn a_refused_connection_says_so() {
     assert_eq!(client.ended().and_then(Ended::fault), Some("Connection refused"));
 }
 
+#[test]
+fn a_fin_waits_until_the_data_before_it_are_acknowledged() {
+    let [client, server] = setups(NEWRENO, TcpEcn::Off, false, Some(2400));
+    let mut wire = Wire::new([client, server], Ills::default(), 1);
+    wire.ends[0].as_mut().unwrap().close();
+    wire.run(Duration::from_millis(135));
+    // All but the first segment is lost, the FIN too, for longer than a FIN alone is sent again.
+    wire.ills.lost = 1;
+    wire.run(Duration::from_secs(500));
+    assert_eq!((wire.received.len(), wire.end(0).ended()), (960, None));
+    wire.ills.lost = 0;
+    wire.run(Duration::from_secs(100_000));
+    wire.check(2400);
+    assert_eq!(wire.end(0).ended(), Some(Ended::Closed));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
@@ -229,10 +245,10 @@ proptest! {
     ) {
         let at_least = |one_in: u64, least: u64| if one_in == 0 { 0 } else { one_in.max(least) };
         let ills = Ills {
-            lost: at_least(lost, 8),
+            lost: at_least(lost, 12),
             late: at_least(late, 3),
             twice: at_least(twice, 2),
-            damaged: at_least(damaged, 8),
+            damaged: at_least(damaged, 12),
             marked: 30,
             mtu: small.then_some(1280),
         };
