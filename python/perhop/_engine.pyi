@@ -140,11 +140,12 @@ def with_limits(scenario: str) -> str:
         ScenarioError: The scenario cannot be run.
     """
 
-def bounds(text: str) -> str:
+def bounds(text: str, cancel: Cancel | None = None) -> str:
     """Derive by network calculus what no run of a scenario can exceed, as JSON; `perhop.bounds` reads it.
 
     Args:
         text: The scenario in JSON, as `scenario_from_toml` returns it.
+        cancel: Set it from another thread to end the derivation.
 
     Returns:
         `links`, each with its `classes`, and `flows`: each with `delay`, `backlog` (of queues) and `loss`, a
@@ -152,6 +153,7 @@ def bounds(text: str) -> str:
 
     Raises:
         ScenarioError: The scenario cannot be run.
+        Cancelled: `cancel` was set.
     """
 
 def memory(scenario: str) -> dict[str, Any]:

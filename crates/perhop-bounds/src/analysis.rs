@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use perhop_core::curves::Concave;
 use perhop_core::meter::AggregateMeter;
 use perhop_core::{Color, Duration};
-use perhop_sim::{LinkSpec, Network};
+use perhop_sim::{LinkSpec, Network, Watch};
 
 use crate::arrivals::{Bundle, Part, bucket_of, bundles, keeps_to};
 use crate::paths::Paths;
@@ -25,6 +25,7 @@ struct AtHop {
 /// A network under analysis.
 pub(crate) struct Analysis<'a> {
     pub(crate) network: &'a Network,
+    watch: &'a Watch,
     pub(crate) bundles: Vec<Bundle>,
     pub(crate) ports: Vec<Option<PortOf<'a>>>,
     /// The bundles at each link, each with its place on the route.
@@ -36,12 +37,20 @@ pub(crate) struct Analysis<'a> {
 
 /// Returns the bounds of a network.
 pub fn bounds(network: &Network) -> Bounds {
+    bounds_until(network, &Watch::default()).expect("nothing stops it")
+}
+
+/// Returns the bounds of a network; `None` soon after the watch is stopped.
+pub fn bounds_until(network: &Network, watch: &Watch) -> Option<Bounds> {
     let routes = network.routes();
     let mut bundles = bundles(network, &routes);
     let mut notes = Vec::new();
     loop {
-        let mut analysis = Analysis::new(network, bundles);
+        let mut analysis = Analysis::new(network, watch, bundles);
         let cycle = analysis.run();
+        if watch.is_stopped() {
+            return None;
+        }
         // Windows hold only while no timer expires for a packet that still waits.
         let late = analysis.late_timers();
         if late.is_empty() {
@@ -58,7 +67,7 @@ pub fn bounds(network: &Network) -> Bounds {
 }
 
 impl<'a> Analysis<'a> {
-    fn new(network: &'a Network, bundles: Vec<Bundle>) -> Self {
+    fn new(network: &'a Network, watch: &'a Watch, bundles: Vec<Bundle>) -> Self {
         let links = network.links.len();
         let mut at: Vec<Vec<(usize, usize)>> = vec![Vec::new(); links];
         for (number, bundle) in bundles.iter().enumerate() {
@@ -71,6 +80,7 @@ impl<'a> Analysis<'a> {
         let hops = bundles.iter().map(|bundle| vec![None; bundle.route.len()]).collect();
         Self {
             network,
+            watch,
             ports,
             states: vec![Vec::new(); links],
             coming: vec![Vec::new(); links],
@@ -171,9 +181,12 @@ impl<'a> Analysis<'a> {
         (order, cyclic)
     }
 
-    /// Works out a link from its arrivals so far; returns the links whose arrivals have changed by that.
+    /// Works out a link from its arrivals so far; returns the links whose arrivals have changed by that. Does
+    /// nothing once the watch is stopped.
     fn visit(&mut self, link: usize) -> Vec<usize> {
-        let Some(port) = &self.ports[link] else { return Vec::new() };
+        let Some(port) = self.ports[link].as_ref().filter(|_| !self.watch.is_stopped()) else {
+            return Vec::new();
+        };
         let dropping = self.dropping(link);
         let mut coming = Vec::new();
         let mut passed = Vec::with_capacity(self.at[link].len());
@@ -347,7 +360,8 @@ impl<'a> Analysis<'a> {
         Some(sent? + delay + drawn?)
     }
 
-    fn report(self, notes: Vec<String>) -> Bounds {
+    /// Returns the bounds of the analysed network; `None` if the watch is stopped.
+    fn report(self, notes: Vec<String>) -> Option<Bounds> {
         let mut links = Vec::with_capacity(self.ports.len());
         for (number, spec) in self.network.links.iter().enumerate() {
             let lossy = spec.medium.is_lossy().then(|| "the link itself loses packets".to_owned());
@@ -359,6 +373,9 @@ impl<'a> Analysis<'a> {
         let paths = Paths::new(&self);
         let mut flows: Vec<Option<FlowBounds>> = vec![None; self.network.flows.len()];
         for (number, bundle) in self.bundles.iter().enumerate().filter(|(_, bundle)| !bundle.acknowledges) {
+            if self.watch.is_stopped() {
+                return None;
+            }
             let bound = paths.flow(number, |link, class| self.loss_at(link, class));
             for flow in bundle.flows.clone() {
                 flows[flow] =
@@ -374,7 +391,8 @@ impl<'a> Analysis<'a> {
             route: Vec::new(),
             steps: Vec::new(),
         };
-        Bounds { links, flows: flows.into_iter().map(|flow| flow.unwrap_or_else(none)).collect(), notes }
+        let flows = flows.into_iter().map(|flow| flow.unwrap_or_else(none)).collect();
+        Some(Bounds { links, flows, notes })
     }
 
     /// Returns why a packet of a class may be lost at a link.

@@ -18,5 +18,5 @@ mod paths;
 mod port;
 mod report;
 
-pub use analysis::bounds;
+pub use analysis::{bounds, bounds_until};
 pub use report::{Backlog, Bounds, ClassBounds, Delay, FlowBounds, LinkBounds, Loss};

@@ -1,8 +1,8 @@
 //! Routes that form a cycle: a fixed point at a low load, and no bound, with the cycle named, at a high one.
 
-use perhop_bounds::bounds;
+use perhop_bounds::{bounds, bounds_until};
 use perhop_core::Duration;
-use perhop_sim::Network;
+use perhop_sim::{Network, Watch};
 
 use crate::networks::{flow, greedy, link, parsed};
 use crate::soundness::{exceeded, simulate};
@@ -51,4 +51,12 @@ fn a_ring_at_a_high_load_has_none_and_is_named() {
     assert!(reason.contains("the cycle of the links `l0`, `l1`, `l2`, `l3`, `l4`"), "{reason}");
     assert!(reason.contains("not below 33 %, up to which flows of 4 hops have one"), "{reason}");
     assert_eq!(bounds.notes, [reason]);
+}
+
+#[test]
+fn a_stopped_watch_leaves_no_bounds() {
+    let watch = Watch::default();
+    assert!(bounds_until(&ring(10, 1), &watch).is_some());
+    watch.stop();
+    assert_eq!(bounds_until(&ring(10, 1), &watch), None);
 }

@@ -105,13 +105,15 @@ fn scenario_from_json(text: &str, origin: &str) -> PyResult<String> {
 
 /// The guaranteed bounds of a scenario's links, classes and flows as JSON. The scenario is canonical JSON.
 #[pyfunction]
-fn bounds(py: Python<'_>, text: &str) -> PyResult<String> {
+#[pyo3(signature = (text, cancel = None))]
+fn bounds(py: Python<'_>, text: &str, cancel: Option<&Cancel>) -> PyResult<String> {
     let scenario = scenario(text)?;
-    let network = scenario.network();
+    let (network, watch) = (scenario.network(), watch_of(cancel));
     // A fault here must end neither a run, beside whose results bounds stand, nor Python.
-    let found = py.detach(|| catch_unwind(AssertUnwindSafe(|| perhop_bounds::bounds(&network))));
-    let mut bounds =
-        found.map_err(|_| PyRuntimeError::new_err("a fault of perhop: no bounds can be derived"))?;
+    let found =
+        py.detach(|| catch_unwind(AssertUnwindSafe(|| perhop_bounds::bounds_until(&network, &watch))));
+    let found = found.map_err(|_| PyRuntimeError::new_err("a fault of perhop: no bounds can be derived"))?;
+    let mut bounds = found.ok_or_else(|| Cancelled::new_err("cancelled"))?;
     // As in outcomes, links are those with a queue.
     let mut links = network.links.iter();
     let mut has_results =

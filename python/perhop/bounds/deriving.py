@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,8 @@ Entry = Mapping[str, Any]
 """What the engine says of a link, a class of its queue, or a flow."""
 
 
+_NAP_S = 0.05
+"""Seconds after which Ctrl-C is looked for again, on systems where it does not end a wait."""
 MOST_PARTS = 5000
 """Bounds of more flows and links take longer than results may wait for."""
 ALL = "all"
@@ -52,8 +55,17 @@ def bound(scenario: ScenarioSource) -> Bounds:
 
 
 def of_text(text: str) -> Bounds:
-    """The bounds of a scenario in canonical JSON."""
-    return Bounds(text, json.loads(_engine.bounds(text)))
+    """The bounds of a scenario in canonical JSON; the engine derives them on a thread, so Ctrl-C ends it."""
+    cancel = _engine.Cancel()
+    with ThreadPoolExecutor(1, "perhop-bounds") as thread:
+        derived = thread.submit(_engine.bounds, text, cancel)
+        try:
+            while not derived.done():
+                wait([derived], _NAP_S)
+        except BaseException:
+            cancel.cancel()
+            raise
+    return Bounds(text, json.loads(derived.result()))
 
 
 def beside_runs(text: str) -> Bounds:
@@ -86,7 +98,8 @@ class Bounds(Written):
         content: What the engine derived, as plain data.
         name: The title where the scenario has none: the name of its file.
         failure: Why nothing could be derived; empty where it could.
-        of: The class, flow or link of which alone text shows the derivation; empty for tables of all.
+        of: The class, flow or link of which alone text shows the derivation, and JSON has the rows; empty
+            for tables of all.
         with_steps: Text shows the derivations below the tables.
         command: See `Written`.
     """
@@ -196,6 +209,20 @@ class Bounds(Written):
         found = self.queues.get((link, name))
         return values([] if found is None else [found], QUEUE_BOUNDS)
 
+    def about(self, of: str) -> Bounds:
+        """Return these bounds with text and JSON of one alone, as `perhop bound --of` has them.
+
+        Args:
+            of: The name of a `[[flows]]` entry, a flow, a link, or a class of packets at links.
+
+        Raises:
+            PerhopError: The scenario has nothing of this name; the message lists what it has.
+        """
+        from perhop.bounds import page  # noqa: PLC0415 - it reads bounds
+
+        page.derivations(self, arguments.text("of", of))
+        return replace(self, of=of)
+
     def derivation(self, of: str, width: int | None = None) -> str:
         """Return how the bounds of a class, flow or link follow, step by step, as `perhop bound --of` prints.
 
@@ -211,10 +238,15 @@ class Bounds(Written):
         return as_text(page.derivations(self, arguments.text("of", of)), width)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tables as plain data, as `perhop bound --json` writes them."""
+        """Return what `perhop bound --json` writes as plain data: all tables, or their rows about `of`."""
         tables = {"classes": self.classes, "links": self.links, "link_classes": self.link_classes}
         tables |= {"flows": self.flows, "steps": self.steps}
-        return {**{name: frame.to_dicts() for name, frame in tables.items()}, "notes": list(self.notes)}
+        rows = {name: list(filter(self._concerns, frame.to_dicts())) for name, frame in tables.items()}
+        return {**rows, "notes": [] if self.of else list(self.notes)}
+
+    def _concerns(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row is shown: all are, or those about the class, flow or link `of`."""
+        return not self.of or self.of in (row.get(name) for name in ("class", "link", "flow"))
 
     def json(self) -> str:
         """Return what `perhop bound --json` writes: the same bytes for the same scenario."""
@@ -240,7 +272,7 @@ class Bounds(Written):
     def _write(self, place: Path, command: str, jobs: int) -> None:  # noqa: ARG002 - one picture
         from perhop.bounds import page  # noqa: PLC0415 - pictures load matplotlib
 
-        page.write(place, self, command)
+        page.write(place, replace(self, of=""), command)
 
     @cached_property
     def by_class(self) -> dict[str, list[Entry]]:

@@ -22,8 +22,8 @@ def bound(
         options.option(
             "--of",
             "NAME",
-            "Show how the bounds of this one follow: a class of flows, a flow, a link, or a class of packets "
-            "at links.",
+            "Show how the bounds of this one alone follow: a class of flows, a flow, a link, or a class of "
+            "packets at links.",
         ),
     ] = None,
     wide: options.Wide = False,
@@ -50,7 +50,8 @@ def bound(
     checked = reading.read(scenario)
     terminal.warn(checked.notices)
     results = Results(out=out, json_file=json_file, csv=csv, wide=wide, reads=[scenario])
-    found = replace(deriving.of_text(checked.text), name=scenario.stem, of=of or "", with_steps=steps)
+    found = replace(deriving.of_text(checked.text), name=scenario.stem, with_steps=steps)
+    found = found if of is None else found.about(of)
     results.conclude(found, terminal.command("bound", str(scenario), **{"--out": out}))
     if not steps and of is None:
         again = terminal.command("bound", str(scenario), "--steps")

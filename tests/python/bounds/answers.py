@@ -100,7 +100,7 @@ def bounds(**changed: Any) -> Bounds:  # noqa: ANN401 - attributes of it
     return Bounds(**{"scenario": reading.canonical(SCENARIO), "content": answer(), **changed})
 
 
-def engine(text: str) -> str:
+def engine(text: str, _cancel: object = None) -> str:
     """Answer as the engine does, whatever the scenario."""
     assert json.loads(text)["links"]
     return json.dumps(answer())

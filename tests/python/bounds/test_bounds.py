@@ -16,6 +16,7 @@ from perhop import _engine
 from perhop.bounds.deriving import Bounds
 from perhop.commands.cli import app
 from perhop.errors import PerhopError
+from perhop.scenario import reading
 from perhop.show.numbers import at_most
 
 if TYPE_CHECKING:
@@ -255,6 +256,15 @@ def test_no_packet_of_a_run_exceeds_its_bound(example: str) -> None:
     assert result.links["delay_at_most_s"].drop_nulls().len() > 0
 
 
+def test_cancel_ends_the_derivation() -> None:
+    cancel = _engine.Cancel()
+    scenario = reading.canonical(SCENARIO)
+    assert _engine.bounds(scenario, cancel) == _engine.bounds(scenario)
+    cancel.cancel()
+    with pytest.raises(_engine.Cancelled):
+        _engine.bounds(scenario, cancel)
+
+
 def test_nothing_is_guaranteed_where_queue_protection_may_send_packets_elsewhere() -> None:
     found = perhop.bound("examples/nqb.toml")
     assert found.link_classes["delay_at_most_s"].null_count() == 2
@@ -292,6 +302,33 @@ def test_a_name_that_is_not_there_is_one_line_and_status_2(place: Path) -> None:
     assert isinstance(done.exception, PerhopError)  # `main` prints it and ends with status 2
     assert "nobody" in str(done.exception)
     assert done.stdout == ""
+
+
+@pytest.mark.usefixtures("place")
+def test_an_empty_name_is_refused() -> None:
+    done = typed("two.toml", "--of", "", "--json", "-")
+    assert str(done.exception) == (
+        "the scenario has no class, flow or link ``; there are: calls, bulk, voice, uplink, data"
+    )
+    assert done.stdout == ""
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("of", "rows"),
+    [
+        ("calls", {"classes": 1, "flows": 3, "steps": 6}),
+        ("calls/2", {"flows": 1, "steps": 2}),
+        ("voice", {"link_classes": 1, "steps": 2}),
+        ("uplink", {"links": 1, "link_classes": 2, "steps": 2}),
+    ],
+)
+def test_json_of_one_has_the_rows_about_it_alone(of: str, rows: dict[str, int]) -> None:
+    found = json.loads(typed("two.toml", "--of", of, "--json", "-").stdout)
+    assert {name: len(table) for name, table in found.items() if table} == rows
+    assert all(of in row.values() for table in found.values() for row in table)
+    assert found == bounds().about(of).to_dict()
+    assert list(found) == list(bounds().to_dict())
 
 
 def test_tables_and_pages_are_written(place: Path) -> None:

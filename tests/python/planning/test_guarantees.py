@@ -47,7 +47,7 @@ most = 3
 def engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds that grow with the flows: a millisecond each, and no loss of up to six."""
 
-    def bounds(text: str) -> str:
+    def bounds(text: str, _cancel: object) -> str:
         count = json.loads(text)["flows"][0]["count"]
         delay: dict[str, Any] = {"at_most_s": count * 1e-3} if count < 20 else {"reason": "too many"}
         loss = {"excluded": count <= 6}
@@ -110,7 +110,7 @@ def test_without_a_bound_a_guarantee_cannot_be_told_and_the_note_says_where(tmp_
 def test_nothing_of_guarantees_is_shown_where_nothing_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_engine, "bounds", lambda _text: 1 / 0)
+    monkeypatch.setattr(_engine, "bounds", lambda *_: 1 / 0)
     text = done(tmp_path, PLAN.replace('  "worst case of', '  # "')).text(120)
     assert "uaranteed" not in text
 
