@@ -235,12 +235,13 @@ class _Laboratory:
         return JudgedSetting(today.scenario, verdicts, self._limits(verdicts), margins)
 
     def _points(self, demands: Sequence[Multiples], labels: Sequence[str]) -> list[Point]:
-        """The points of these demands, with all their runs in the store."""
+        """The points of these demands, with all their runs in the store; guarantees alone need no runs."""
         points = [self._point(multiples, label) for multiples, label in zip(demands, labels, strict=True)]
         which = "as it is" if self.winner is None else f"trial {self.winner.trial.number}"
         for point, label in zip(points, labels, strict=True):
             self.names.setdefault(point.key, f"{which}, {label}")
-        self.runner.ensure(points, self.plan.seeds)
+        if self.plan.measured:
+            self.runner.ensure(points, self.plan.seeds)
         return points
 
     def _point(self, multiples: Multiples, label: str) -> Point:

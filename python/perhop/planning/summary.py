@@ -70,6 +70,8 @@ def settings(planned: Planned) -> list[tuple[JudgedSetting, str]]:
 def lead(planned: Planned) -> str:
     """Say what was planned, and how it was measured."""
     plan = planned.plan
+    if not plan.measured:
+        return f"{plan.subject}; guarantees alone, which need no runs"
     chosen = " (by default, by the length of a run)" if plan.runs_by_default else ""
     return (
         f"{plan.subject}; {counted(plan.runs, 'run')}{chosen} on seeds {plan.seeds[0]} to {plan.seeds[-1]}; "

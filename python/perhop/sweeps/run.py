@@ -128,11 +128,13 @@ class Runner:
     def observed(self, point: Point, seeds: Sequence[int]) -> dict[str, Observations]:
         """The watched metrics of a point's runs, by name, in the order of the seeds; NaN where a run failed.
 
-        Where all failed, there are the metrics that are watched by name.
+        Where all failed, there are the metrics that are watched by name. Nothing where none is watched.
 
         Raises:
             KeyError: `ensure` was not called for a run.
         """
+        if not self.watched:
+            return {}
         failed, seen = self._failed.get(point.key, set()), self._seen.get(point.key, {})
         runs: list[dict[str, float]] = [{} if seed in failed else seen[seed] for seed in seeds]
         names = next(filter(None, runs), None) or dict.fromkeys(map(_unescaped, self.watched))
