@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +14,13 @@ from perhop.commands.context import put
 from perhop.errors import PerhopError, ScenarioError
 from perhop.files import outputs
 from perhop.plurals import counted
-from perhop.routers import beside
+from perhop.processes import interrupts
+from perhop.routers import beside, guarantees
+from perhop.runs import extent
 from perhop.show import table
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def import_(
@@ -63,6 +69,22 @@ def import_(
     lenient: Annotated[
         bool, options.flag("--lenient", "Assume what is missing, and say so, in place of asking for it.")
     ] = False,
+    traffic: Annotated[
+        Path | None,
+        options.source(
+            "--traffic",
+            "USERS.toml",
+            "Who uses the link: the [[flows]] of a plan or a scenario, in place of a template.",
+        ),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        options.option(
+            "--runs",
+            "N",
+            "Simulate the scenario, too: 99th percentiles of so many runs stand beside what is guaranteed.",
+        ),
+    ] = None,
     output: Annotated[Path, options.output("--output", "FILE.toml", "The scenario to write.", "-o")] = Path(
         "-"
     ),
@@ -73,38 +95,67 @@ def import_(
 
     The scenario names the line of each value. The report says how each was obtained, and lists with codes
     W01 to W18 what perhop does differently, and every line that has no effect. Nothing is guessed: what the
-    configuration does not say is asked for by an option. Traffic is yours to fill in; the scenario has a
-    template of it.
+    configuration does not say is asked for by an option. Traffic is yours: by --traffic, or to fill in, for
+    which the scenario has a template. The report ends with what each class is guaranteed with this traffic,
+    as `perhop bound` derives it, and with --runs also with what it gets.
 
     \b
     Examples:
       perhop import edge.cfg --rate 20Mbps --packet-size 1000B -o edge.toml
+      perhop import edge.cfg --rate 20Mbps --traffic users.toml --runs 5 -o edge.toml
       perhop import tc.sh --interface eth0 -o eth0.toml
     """
     source = routers.Source([(str(path), beside.read(path)) for path in configurations])
     if rate is not None and link_rate is not None:
         raise PerhopError("--link-rate is the former name of --rate; give --rate alone")
     rate = rate or link_rate
-    given = beside.answers(rate, packet_size, buffer, segment_size, matches=matches or [], lenient=lenient)
+    given = beside.answers(
+        rate, packet_size, buffer, segment_size, matches=matches or [], lenient=lenient, demand=traffic
+    )
+    if runs is not None:
+        extent.seeds(1, runs)
+    reads = [*configurations, *([] if traffic is None else [traffic])]
     outputs.apart({"--output": output, "--json": json_file})
-    where = outputs.prepare_file(output, "--output", reads=configurations)
-    json_path = None if json_file is None else outputs.prepare_file(json_file, reads=configurations)
+    where = outputs.prepare_file(output, "--output", reads=reads)
+    json_path = None if json_file is None else outputs.prepare_file(json_file, reads=reads)
     done = routers.imported(source, given, dialect=dialect, interface=interface)
-    name = "scenario" if where == outputs.STDOUT else str(where)
+    origin = "scenario" if where == outputs.STDOUT else str(where)
     try:
-        _, notices = _engine.read_toml(done.toml, name, real_packets=False, folder=Path())
+        scenario, notices = _engine.read_toml(done.toml, origin, real_packets=False, folder=Path())
     except ScenarioError as error:
+        users = "" if traffic is None else f" with the traffic of {traffic}"
         raise PerhopError(
-            f"{source.names[0]}: its values make no scenario that perhop accepts: {error}"
+            f"{source.names[0]}{users}: its values make no scenario that perhop accepts: {error}"
         ) from None
     standard = outputs.STDOUT in {where, json_path}
     say = terminal.note if standard else terminal.say
     put(where, done.toml)
-    put(json_path, done.to_json(source) + "\n")
-    say(_report(done, source, terminal.width(wide=wide)))
-    terminal.warn(notices)
     if where != outputs.STDOUT:
-        terminal.note(f"{where}: written; fill in the traffic, then: {terminal.command('run', str(where))}")
+        interrupts.leaves(f"interrupted; {where} is written")
+    width = terminal.width(wide=wide)
+    say(_report(done, source, width))
+    terminal.warn(notices)
+    with terminal.progress("runs", runs or 0) as step:
+        found = routers.guaranteed(
+            json.loads(scenario),
+            runs=runs or 0,
+            progress=lambda _done, all_: step(all_),
+            waiting=step.waiting,
+        )
+    name = "the template of traffic" if traffic is None else f"the traffic of {traffic}"
+    put(json_path, done.to_json(source, guarantees.records(found)) + "\n")
+    say(_guarantees(found, name, runs or 0, width))
+    if where != outputs.STDOUT:
+        what = "fill in the traffic, then" if traffic is None else "to run it"
+        terminal.note(f"{where}: written; {what}: {terminal.command('run', str(where))}")
+
+
+def _guarantees(found: pl.DataFrame, traffic: str, runs: int, width: int | None) -> str:
+    """The table of what each class is guaranteed and gets, and why others have no guarantee."""
+    measured = f", and the 99th percentile in {counted(runs, 'run')}" if runs else ""
+    head = f"Waiting time in each queue with {traffic}: at most in any run{measured}"
+    why = [table.prose(reason, width) for reason in guarantees.reasons(found)]
+    return "\n".join(["", table.prose(head, width), *table.records(guarantees.lines(found), width), *why])
 
 
 def _report(done: routers.Imported, source: routers.Source, width: int | None) -> str:

@@ -31,6 +31,11 @@ def output(name: str, metavar: str, says: str, short: str | None = None) -> Any:
     return typer.Option(*names, metavar=metavar, parser=_named(name), help=says)
 
 
+def source(name: str, metavar: str, says: str) -> Any:  # noqa: ANN401
+    """An option that names a file to read."""
+    return typer.Option(name, metavar=metavar, parser=_named(name), help=says)
+
+
 def choice(name: str, values: Sequence[str], says: str) -> Any:  # noqa: ANN401
     """An option that takes one of a few values."""
 

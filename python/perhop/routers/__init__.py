@@ -42,6 +42,7 @@ How to write a dialect:
 
 from perhop.routers.dialects import DIALECTS, READERS, WRITERS
 from perhop.routers.exporting import Exported, exported
+from perhop.routers.guarantees import guaranteed
 from perhop.routers.importing import imported, recognised
 from perhop.routers.reading.amounts import Answers
 from perhop.routers.reading.document import Imported
@@ -58,6 +59,7 @@ __all__ = [
     "Imported",
     "Source",
     "exported",
+    "guaranteed",
     "imported",
     "recognised",
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from perhop.errors import PerhopError
 from perhop.files import inputs
 from perhop.routers import model, units
-from perhop.routers.reading.amounts import Answers
+from perhop.routers.reading.amounts import Answers, Traffic
 from perhop.scenario import quantities
 
 if TYPE_CHECKING:
@@ -31,8 +31,18 @@ def answers(
     *,
     matches: Sequence[str] = (),
     lenient: bool = False,
+    demand: Path | None = None,
 ) -> Answers:
     """Read what a user says beside a configuration, from text as the options of the command have it.
+
+    Args:
+        rate: And the others up to `lenient`: as the options of these names.
+        packet_size: See above.
+        buffer: See above.
+        segment_size: See above.
+        matches: See above.
+        lenient: See above.
+        demand: The file with the traffic.
 
     Raises:
         PerhopError: One of them cannot be read; the message names the option.
@@ -44,7 +54,19 @@ def answers(
         segment_size=_quantity("--segment-size", segment_size, BYTES, "208B"),
         matches=_matches(matches),
         lenient=lenient,
+        traffic=None if demand is None else _traffic(demand),
     )
+
+
+def _traffic(path: Path) -> Traffic:
+    """The `[[flows]]` and `[profiles]` of a plan or a scenario."""
+    data = inputs.toml(inputs.read_text(path, "traffic needs [[flows]]"), str(path))
+    flows, profiles = data.get("flows"), data.get("profiles", {})
+    if not isinstance(flows, list) or not flows or not all(isinstance(one, dict) for one in flows):
+        raise PerhopError(f"--traffic {path}: has no [[flows]]; give a plan or a scenario")
+    if not isinstance(profiles, dict) or not all(isinstance(one, dict) for one in profiles.values()):
+        raise PerhopError(f"--traffic {path}: `profiles` must have a table for each profile")
+    return Traffic(path.name, flows, profiles)
 
 
 def read(path: Path) -> bytes:

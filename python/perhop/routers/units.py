@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
 NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
 NAMES = {
@@ -180,6 +181,25 @@ def shown_rate(bps: float) -> str:
 def quoted(text: str) -> str:
     """A string as TOML."""
     return json.dumps("".join(c if c.isprintable() else "?" for c in text), ensure_ascii=False)
+
+
+def toml_value(value: Any, name: str = "") -> str:  # noqa: ANN401 - of a scenario
+    """A value of a scenario as TOML on one line; `name` is its key, by which codepoints have their names."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return quoted(value)
+        case dict():
+            inner = ", ".join(f"{key(k)} = {toml_value(v, k)}" for k, v in value.items() if v is not None)
+            return f"{{ {inner} }}"
+        case list():
+            return "[" + ", ".join(toml_value(one, name) for one in value) + "]"
+        case int() if name == "dscp":
+            shown = shown_codepoints([value])[0]
+            return quoted(shown) if isinstance(shown, str) else str(shown)
+        case _:
+            return repr(value)
 
 
 def key(text: str) -> str:

@@ -127,7 +127,7 @@ def numbers(result: Result) -> dict[str, Any]:
 
     def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
         return [
-            {name: value if name in catalog.BOUNDS else _plain(value) for name, value in row.items()}
+            {name: value if name in catalog.BOUNDS else plain(value) for name, value in row.items()}
             for row in frame.iter_rows(named=True)
         ]
 
@@ -161,7 +161,7 @@ def partial_json(result: Result) -> dict[str, Any]:
     return {"partial": found} if found else {}
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """A cell as JSON has it: null for the end of an interval that is not known."""
     if not isinstance(value, float):
         return value

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from perhop import run
-from perhop.routers import CODES, READERS
+from perhop import bound, run
+from perhop.routers import CODES, READERS, guaranteed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +53,87 @@ def test_the_report_as_json(perhop: Perhop) -> None:
         "said": "queue-limit 128 packets",
     }  # fmt: skip
     assert {w["code"] for w in report["warnings"]} == {"W04", "W05", "W12", "W13"}
+
+
+USERS = """\
+scenario = "other.toml"
+[profiles.gold]
+marker = "token-bucket"
+rate = "1Mbps"
+burst = "3kB"
+out = "drop"
+[[flows]]
+name = "calls"
+count = 4
+dscp = 46
+transport = { udp = "cbr", rate = "80kbps", packet = "200B" }
+[[flows]]
+name = "data"
+dscp = "AF21"
+color = "green"
+from = "router"
+to = "next"
+transport = { tcp = "linux", packet = "1500B" }
+access = { rate = "1Gbps", delay = "10ms" }
+[[flows]]
+name = "rest"
+profile = "gold"
+transport = { udp = "cbr", rate = "200kbps", packet = "1kB" }
+"""
+
+
+def test_each_class_has_its_guarantee_beside_what_runs_measure(perhop: Perhop, tmp_path: Path) -> None:
+    (tmp_path / "users.toml").write_text(USERS, encoding="utf-8")
+    words = ("--packet-size", "1kB", "-o", "b.toml", "--json", "b.json")
+    done = perhop("import", str(BRANCH), *words, "--traffic", "users.toml", "--runs", "2")
+    assert done.code == 0, done.err
+    assert "b.toml: written; to run it: perhop run b.toml" in done.err
+    written = tomllib.loads((tmp_path / "b.toml").read_text(encoding="utf-8"))
+    given = tomllib.loads(USERS)
+    ends = {"from": "router", "to": "next"}
+    calls, data, rest = given["flows"]
+    assert written["flows"] == [{**calls, "dscp": "EF", **ends}, data, {**rest, **ends}]
+    assert written["profiles"] == given["profiles"]
+    report = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))
+    rows = {row["class"]: row for row in report["guarantees"]}
+    assert list(rows) == ["VOICE", "BUSINESS", "class-default"]
+    link = bound(tmp_path / "b.toml").link_classes.to_dicts()
+    assert [{name: row[name] for name in link[0]} for row in rows.values()] == link
+    voice = rows["VOICE"]
+    # Four packets at once, behind one of 1500 bytes: 20 Mbit/s.
+    assert voice["delay_at_most_s"] == pytest.approx((1500 + 3 * 200) * 8 / 20e6, rel=1e-4)
+    assert 0 < voice["delay_p99_low_s"] <= voice["delay_p99_s"] < voice["delay_at_most_s"]
+    head = "Waiting time in each queue with the traffic of users.toml: at most in any run, and the 99th"
+    assert f"{head} percentile in 2 runs" in " ".join(done.out.split())
+    table = done.out.partition("Waiting time in each queue")[2]
+    assert re.search(r"class +at most, ms +delay p99, ms +loss excluded\n", table)
+    assert re.search(r"VOICE +0\.8401 +0\.\d+ .*yes\n", table)
+    frame = guaranteed(tmp_path / "b.toml", runs=2)
+    assert frame["delay_p99_s"].to_list()[:2] == pytest.approx(
+        [rows[name]["delay_p99_s"] for name in ("VOICE", "BUSINESS")], rel=1e-3
+    )
+
+
+def test_a_template_has_guarantees_without_runs_and_a_reason_where_there_is_none(
+    perhop: Perhop, tmp_path: Path
+) -> None:
+    (tmp_path / "tc.sh").write_text("tc qdisc add dev e root fq_codel\n", encoding="utf-8")
+    words = ("--rate", "10Mbps", "--packet-size", "1kB", "-o", "e.toml", "--json", "e.json")
+    done = perhop("import", "tc.sh", *words)
+    assert done.code == 0, done.err
+    assert "the template of traffic: at most in any run\n" in done.out
+    assert "p99" not in done.out
+    rows = json.loads((tmp_path / "e.json").read_text(encoding="utf-8"))["guarantees"]
+    assert rows == guaranteed(tmp_path / "e.toml").to_dicts()
+    assert [(row["class"], row["delay_at_most_s"]) for row in rows] == [(None, None)]
+    assert f"no bound of the delay of e: {rows[0]['delay_reason']}" in " ".join(done.out.split())
+
+
+def test_a_queue_without_classes_has_one_line(perhop: Perhop, tmp_path: Path) -> None:
+    (tmp_path / "tc.sh").write_text("tc qdisc add dev e root pfifo limit 50\n", encoding="utf-8")
+    done = perhop("import", "tc.sh", "--rate", "10Mbps", "--packet-size", "1kB", "-o", "e.toml")
+    # Fifty packets before it, and the rest of one.
+    assert re.search(r"\nall +40\.\d+ +no\n", done.out)
 
 
 def test_lines_without_effect_are_as_wide_as_others(perhop: Perhop, tmp_path: Path) -> None:
@@ -111,10 +193,21 @@ def test_several_files_of_one_device(perhop: Perhop, tmp_path: Path) -> None:
         ((str(BRANCH), "--match", "VOICE"), "--match must be CLASS=DSCP, such as VOICE=ef"),
         (("words.txt",), "words.txt: looks like no configuration with queues; name its dialect: --from ios,"),
         ((str(BRANCH), "--packet-size", "1kB", "-o", "no/such.toml"), "--output no/such.toml"),
+        ((str(BRANCH), "--packet-size", "1kB", "--traffic", "no.toml"), "no.toml: no such file"),
+        ((str(BRANCH), "--traffic", "none.toml"), "--traffic none.toml: has no [[flows]]; give a plan or a"),
+        ((str(BRANCH), "--packet-size", "1kB", "--traffic", "bad.toml"), "`transport`"),
+        ((str(BRANCH), "--traffic", ""), "--traffic: a name is empty"),
+        ((str(BRANCH), "--packet-size", "1kB", "--runs", "0"), "--runs must be at least 1 and at most"),
+        (
+            (str(BRANCH), "--packet-size", "1kB", "--traffic", "bad.toml", "-o", "bad.toml"),
+            "--output bad.toml",
+        ),
     ],
 )
 def test_bad_input_is_one_line(perhop: Perhop, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
     (tmp_path / "words.txt").write_text("once upon a time\n", encoding="utf-8")
+    (tmp_path / "none.toml").write_text("flows = 3\n", encoding="utf-8")
+    (tmp_path / "bad.toml").write_text('[[flows]]\nname = "x"\n', encoding="utf-8")
     done = perhop("import", *words)
     assert (done.code, done.out) == (2, "")
     assert done.err.count("\n") == 1, done.err

@@ -13,7 +13,7 @@ from perhop.routers import units
 from perhop.routers.curves import drop_precedence
 from perhop.routers.dialect import Dialect
 from perhop.routers.outgoing import depth, nanoseconds
-from perhop.routers.units import key, quoted
+from perhop.routers.units import key, quoted, toml_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -220,26 +220,8 @@ def _toml(path: list[str], table: Table, *, array: bool = False) -> list[str]:
             for one in value:
                 later += _toml([*path, name], one, array=True)
         else:
-            result.append(f"{key(name)} = {_value(name, value)}")
+            result.append(f"{key(name)} = {toml_value(value, name)}")
     return [*result, *later]
-
-
-def _value(name: str, value: Any) -> str:  # noqa: ANN401 - of a scenario
-    match value:
-        case bool():
-            return str(value).lower()
-        case str():
-            return quoted(value)
-        case dict():
-            inner = ", ".join(f"{key(k)} = {_value(k, v)}" for k, v in value.items() if v is not None)
-            return f"{{ {inner} }}"
-        case list():
-            return "[" + ", ".join(_value(name, one) for one in value) + "]"
-        case int() if name == "dscp":
-            shown = units.shown_codepoints([value])[0]
-            return quoted(shown) if isinstance(shown, str) else str(shown)
-        case _:
-            return repr(value)
 
 
 DIALECTS = (Dialect("perhop-router", "perhop-router", write=lines, native=True),)

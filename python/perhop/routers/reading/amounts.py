@@ -10,6 +10,9 @@ from perhop.routers import units
 from perhop.routers.model import How, Quantity, Rate, RateUnit, Unit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from perhop.routers.model import Port
     from perhop.routers.source import Account
 
@@ -33,6 +36,21 @@ ASSUMED_RATE = 1e9
 
 
 @dataclass(frozen=True, slots=True)
+class Traffic:
+    """The demand on a link, from a plan or another scenario.
+
+    Attributes:
+        file: Its name.
+        flows: As `[[flows]]` has them; the port's link is that of flows without ends of their own.
+        profiles: As `[profiles]` has them.
+    """
+
+    file: str
+    flows: Sequence[Mapping[str, Any]]
+    profiles: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Answers:
     """Facts about the device that a user gives beside its configuration."""
 
@@ -47,6 +65,8 @@ class Answers:
     lenient: bool = False
     segment_size: float | None = None
     """Bytes of a segment of the device's buffer memory."""
+    traffic: Traffic | None = None
+    """Who uses the link; None for a template."""
 
 
 @dataclass(frozen=True, slots=True)

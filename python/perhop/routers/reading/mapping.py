@@ -14,9 +14,12 @@ from perhop.routers.reading.schedulers import Schedulers
 from perhop.routers.units import key, quoted
 
 if TYPE_CHECKING:
+    from collections import abc
+    from typing import Any
+
     from perhop.routers.curves import Color
     from perhop.routers.model import Jitter, PortMeter
-    from perhop.routers.reading.amounts import Amounts, Answers, Need
+    from perhop.routers.reading.amounts import Amounts, Answers, Need, Traffic
     from perhop.routers.source import Account
 
 MARKERS = {"one-bucket": "token-bucket", "rfc2697": "srtcm", "rfc2698": "trtcm", "rfc4115": "rfc4115"}
@@ -26,6 +29,8 @@ TEMPLATE = (
     "Traffic is not part of a router's configuration. This is a template, a flow for each class,",
     "drop curve and meter: replace numbers, round-trip times (access) and transports by your own.",
 )
+ENDS = (Entry("from", '"router"'), Entry("to", '"next"'))
+"""The keys of the nodes of the link."""
 DELAY = "5ms"
 """The delay of the link: no configuration has it."""
 
@@ -127,7 +132,9 @@ class Mapping:
         top = Section("", [Entry("title", quoted(f"{self._port.name}, imported"))])
         top.entries += [Entry("duration", '"60s"'), Entry("warmup", '"10s"')]
         bps, _, _ = self._amounts.port_rate(self._port.line, "the rate of the link")
-        return [top, link, *tables.sections, *meters, *self._traffic(tables.order, bps)]
+        given = self._answers.traffic
+        traffic = self._traffic(tables.order, bps) if given is None else _demand(given)
+        return [top, link, *tables.sections, *meters, *traffic]
 
     # The link
 
@@ -143,8 +150,7 @@ class Mapping:
                 text = f"`{burst.text}`: the burst has no effect where the shaper's rate"
                 self._account.find("W13", burst.line, f"{text} is taken as the link's; give --rate")
         section.entries = [
-            Entry("from", '"router"'),
-            Entry("to", '"next"'),
+            *ENDS,
             Entry("rate", quoted(units.rate_text(bps)), line, how, said),
             *self._emulated(),
         ]
@@ -230,8 +236,7 @@ class Mapping:
             entries = [
                 Entry("name", quoted(name)),
                 Entry("count", "1", 0, None, "how many"),
-                Entry("from", '"router"'),
-                Entry("to", '"next"'),
+                *ENDS,
                 Entry("dscp", quoted(shown) if shown else str(value)),
                 Entry("color", quoted(color), 0, None, "the drop curve of these packets"),
                 Entry("transport", transport),
@@ -255,6 +260,20 @@ class Mapping:
         if result:
             result[0].comments = TEMPLATE
         return result
+
+
+def _demand(traffic: Traffic) -> list[Section]:
+    """Flows that a user gives; those that do not say from where to where use the port's link."""
+
+    def entries(table: abc.Mapping[str, Any]) -> list[Entry]:
+        return [Entry(key(name), units.toml_value(value, name)) for name, value in table.items()]
+
+    sections = [Section(f"[profiles.{key(name)}]", entries(one)) for name, one in traffic.profiles.items()]
+    for flow in traffic.flows:
+        ends = () if {"from", "to", "path", "between"} & flow.keys() else ENDS
+        sections.append(Section("[[flows]]", [*entries(flow), *ends]))
+    sections[0].comments = (f"Traffic of {traffic.file}.",)
+    return sections
 
 
 def _jitter(jitter: Jitter) -> Entry:
