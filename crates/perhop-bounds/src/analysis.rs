@@ -1,6 +1,8 @@
 //! From port to port in the order of the routes.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
 
 use perhop_core::curves::Concave;
 use perhop_core::meter::AggregateMeter;
@@ -33,6 +35,8 @@ pub(crate) struct Analysis<'a> {
     pub(crate) states: Vec<Vec<ClassState>>,
     pub(crate) coming: Vec<Vec<Coming>>,
     hops: Vec<Vec<Option<AtHop>>>,
+    /// Which of the arrivals at each link on its route are those of a bundle.
+    own: Vec<Vec<Range<usize>>>,
 }
 
 /// Returns the bounds of a network.
@@ -78,6 +82,7 @@ impl<'a> Analysis<'a> {
             network.links.iter().enumerate().map(|(number, link)| used(number).then(|| PortOf::new(link)));
         let ports: Vec<_> = ports.collect();
         let hops = bundles.iter().map(|bundle| vec![None; bundle.route.len()]).collect();
+        let own = bundles.iter().map(|bundle| vec![0..0; bundle.route.len()]).collect();
         Self {
             network,
             watch,
@@ -85,6 +90,7 @@ impl<'a> Analysis<'a> {
             states: vec![Vec::new(); links],
             coming: vec![Vec::new(); links],
             hops,
+            own,
             at,
             bundles,
         }
@@ -191,15 +197,12 @@ impl<'a> Analysis<'a> {
         let mut coming = Vec::new();
         let mut passed = Vec::with_capacity(self.at[link].len());
         for &(number, place) in &self.at[link] {
-            let bundle = &self.bundles[number];
-            let before = match place.checked_sub(1) {
-                None => Some(AtHop { all: bundle.all.clone(), parts: bundle.parts.clone() }),
-                Some(before) => self.hops[number][before].clone(),
-            };
             // On a cycle nothing has come yet in the first round.
-            let Some(before) = before else { continue };
-            let here = behind_meters(&before, port.link);
+            let Some((all, parts)) = self.before(number, place) else { continue };
+            let here = behind_meters(all, parts, port.link);
+            let first = coming.len();
             coming.extend(self.to_classes(port, (number, place), &here, &dropping));
+            self.own[number][place] = first..coming.len();
             passed.push((number, place, here));
         }
         let states = port.classes(&coming, &self.network.links);
@@ -268,12 +271,7 @@ impl<'a> Analysis<'a> {
         let meters = &self.network.links[link].meters;
         let mut comes: Vec<Option<Concave>> = vec![Some(Concave::zero()); meters.len()];
         for &(number, place) in self.at[link].iter().filter(|_| !meters.is_empty()) {
-            let bundle = &self.bundles[number];
-            let (all, parts) = match place.checked_sub(1).map(|before| &self.hops[number][before]) {
-                None => (&bundle.all, &bundle.parts),
-                Some(Some(before)) => (&before.all, &before.parts),
-                Some(None) => continue,
-            };
+            let Some((all, parts)) = self.before(number, place) else { continue };
             let taken = parts.iter().filter_map(|part| AggregateMeter::taken_by(meters, &part.header));
             let mut taken: Vec<usize> = taken.collect();
             taken.sort_unstable();
@@ -322,7 +320,7 @@ impl<'a> Analysis<'a> {
         let bundle = &self.bundles[number];
         let spec = &self.network.flows[bundle.flows.start];
         // Packets that overtake each other are taken for lost, and sent again while they still wait.
-        if bundle.route.iter().any(|&link| self.own(number, link).len() != 1) {
+        if (0..bundle.route.len()).any(|place| self.own(number, place).len() != 1) {
             return None;
         }
         if bundle.route.iter().any(|&link| self.network.links[link].medium.reorders()) {
@@ -339,18 +337,26 @@ impl<'a> Analysis<'a> {
         links.into_iter().try_fold(hosts + jitter, |sum, time| Some(sum + time?))
     }
 
-    /// Returns the arrivals of a bundle at a link. A link's arrivals are in the order of the bundles.
-    pub(crate) fn own(&self, number: usize, link: usize) -> &[Coming] {
-        let coming = &self.coming[link];
-        let from = coming.partition_point(|part| part.bundle < number);
-        &coming[from..from + coming[from..].partition_point(|part| part.bundle == number)]
+    /// Returns what a bundle brings to the link at this place of its route, before the meters there; `None`
+    /// if the link before has not been visited.
+    fn before(&self, number: usize, place: usize) -> Option<(&Result<Concave, String>, &[Part])> {
+        let bundle = &self.bundles[number];
+        match place.checked_sub(1) {
+            None => Some((&bundle.all, &bundle.parts)),
+            Some(before) => self.hops[number][before].as_ref().map(|hop| (&hop.all, &hop.parts[..])),
+        }
+    }
+
+    /// Returns the arrivals of a bundle at the link at this place of its route.
+    pub(crate) fn own(&self, number: usize, place: usize) -> &[Coming] {
+        &self.coming[self.bundles[number].route[place]][self.own[number][place].clone()]
     }
 
     /// Returns the longest time from when a packet comes to a link on the route until it is at the next one.
     pub(crate) fn hop_time(&self, number: usize, place: usize) -> Option<Duration> {
         let link = self.bundles[number].route[place];
         let port = self.ports[link].as_ref()?;
-        let classes = self.own(number, link).iter().map(|part| part.class);
+        let classes = self.own(number, place).iter().map(|part| part.class);
         let sent = classes
             .map(|class| self.states[link][class].sent)
             .try_fold(Duration::ZERO, |most, sent| Some(most.max(sent?)));
@@ -388,7 +394,7 @@ impl<'a> Analysis<'a> {
             loss: Loss(Some("no route".into())),
             method: None,
             analyses: Vec::new(),
-            route: Vec::new(),
+            route: Arc::new([]),
             steps: Vec::new(),
         };
         let flows = flows.into_iter().map(|flow| flow.unwrap_or_else(none)).collect();
@@ -421,32 +427,32 @@ struct BehindMeters {
     meter: Option<usize>,
 }
 
-fn behind_meters(before: &AtHop, spec: &LinkSpec) -> BehindMeters {
+fn behind_meters(all: &Result<Concave, String>, parts: &[Part], spec: &LinkSpec) -> BehindMeters {
     if spec.meters.is_empty() {
-        let parts = before.parts.iter().cloned().map(|part| MeteredPart { part, meter: None });
-        return BehindMeters { all: before.all.clone(), parts: parts.collect(), meter: None };
+        let metered = parts.iter().cloned().map(|part| MeteredPart { part, meter: None });
+        return BehindMeters { all: all.clone(), parts: metered.collect(), meter: None };
     }
     let taken: Vec<Option<usize>> =
-        before.parts.iter().map(|part| AggregateMeter::taken_by(&spec.meters, &part.header)).collect();
+        parts.iter().map(|part| AggregateMeter::taken_by(&spec.meters, &part.header)).collect();
     let meter = taken[0].filter(|_| taken.iter().all(|other| *other == taken[0]));
-    let mut parts: Vec<MeteredPart> = Vec::new();
-    for (part, meter) in before.parts.iter().zip(&taken) {
+    let mut metered: Vec<MeteredPart> = Vec::new();
+    for (part, meter) in parts.iter().zip(&taken) {
         for header in AggregateMeter::possible(&spec.meters, part.header) {
             let bucket = meter.and_then(|meter| joint(&spec.meters[meter].profile, &[header.color]));
             let own = match (&part.own, bucket) {
                 (Some(own), Some(bucket)) => Some(own.min(&bucket)),
                 (own, bucket) => own.clone().or(bucket),
             };
-            match parts.iter_mut().find(|known| known.part.header == header) {
+            match metered.iter_mut().find(|known| known.part.header == header) {
                 Some(known) => {
                     let sum = known.part.own.as_ref().zip(own.as_ref()).map(|(one, other)| one.plus(other));
                     known.part.own = sum;
                 }
-                None => parts.push(MeteredPart { part: Part { header, own }, meter: *meter }),
+                None => metered.push(MeteredPart { part: Part { header, own }, meter: *meter }),
             }
         }
     }
-    let mut all = before.all.clone();
+    let mut all = all.clone();
     if let Some(profile) =
         meter.map(|meter| &spec.meters[meter].profile).filter(|profile| profile.actions().drop_any())
     {
@@ -455,7 +461,7 @@ fn behind_meters(before: &AtHop, spec: &LinkSpec) -> BehindMeters {
             all = Ok(all.map_or_else(|_| bucket.clone(), |all| all.min(&bucket)));
         }
     }
-    BehindMeters { all, parts, meter }
+    BehindMeters { all, parts: metered, meter }
 }
 
 /// Returns what packets of these colors do not exceed behind a meter of several flows. A marker never lowers

@@ -51,7 +51,7 @@ pub(crate) struct Part {
 pub(crate) fn line_rate(rate: Bitrate, largest: Bytes) -> Concave {
     let rate = i128::from(rate.as_bps());
     // Transmission times are rounded to nanoseconds.
-    Concave::of(vec![Line { rate, amount: nanobits(largest) + 2 * rate }])
+    Concave::of([Line { rate, amount: nanobits(largest) + 2 * rate }])
 }
 
 /// Returns the bundles of a network: flows that follow one another and are alike are one.

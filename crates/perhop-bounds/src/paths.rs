@@ -1,5 +1,8 @@
 //! Whole routes: each analysis bounds the delay of a flow, and the least bound counts.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use perhop_core::curves::{Concave, Convex, Line, Nanobits, delay, left_in_order, nanobits, paying_once};
 use perhop_core::scheduler::{Arriving, Serving, Step, span};
 use perhop_core::{Duration, curves};
@@ -27,13 +30,35 @@ pub(crate) struct Paths<'a> {
     analysis: &'a Analysis<'a>,
     /// Whether the network is small enough to look at each route by itself.
     whole_routes: bool,
+    /// The names of the links on each route.
+    names: BTreeMap<&'a [usize], Arc<[String]>>,
+}
+
+/// The steps of a derivation, if anybody reads them: of a large network, nobody reads each flow's.
+struct Derivation {
+    is_read: bool,
+    steps: Vec<Step>,
+}
+
+impl Derivation {
+    fn add(&mut self, step: impl FnOnce() -> Step) {
+        if self.is_read {
+            self.steps.push(step());
+        }
+    }
 }
 
 impl<'a> Paths<'a> {
     pub(crate) fn new(analysis: &'a Analysis<'a>) -> Self {
         let visits =
             analysis.bundles.iter().flat_map(|bundle| &bundle.route).map(|&link| analysis.at[link].len());
-        Self { analysis, whole_routes: visits.sum::<usize>() <= MOST_COMPARED }
+        let mut names: BTreeMap<&[usize], Arc<[String]>> = BTreeMap::new();
+        for bundle in &analysis.bundles {
+            names.entry(&bundle.route).or_insert_with(|| {
+                bundle.route.iter().map(|&link| analysis.network.links[link].name.clone()).collect()
+            });
+        }
+        Self { analysis, whole_routes: visits.sum::<usize>() <= MOST_COMPARED, names }
     }
 
     /// Returns the bounds of the flows of a bundle of data; `may_lose` says why a class of a link may lose
@@ -45,9 +70,8 @@ impl<'a> Paths<'a> {
     ) -> FlowBounds {
         let Analysis { network, bundles, .. } = self.analysis;
         let bundle = &bundles[number];
-        let route: Vec<String> = bundle.route.iter().map(|&link| network.links[link].name.clone()).collect();
-        let lost = bundle.route.iter().find_map(|&link| {
-            let own = self.analysis.own(number, link).iter();
+        let lost = bundle.route.iter().enumerate().find_map(|(place, &link)| {
+            let own = self.analysis.own(number, place).iter();
             let policed = own.clone().any(|part| part.policed);
             let policed = policed.then(|| "a policer drops what is out of profile".to_owned());
             let lost = policed.or_else(|| own.map(|part| part.class).find_map(|class| may_lose(link, class)));
@@ -64,14 +88,15 @@ impl<'a> Paths<'a> {
             loss: Loss(bundle.policed.clone().or(lost)),
             method: least.map(|(method, _)| *method),
             analyses,
-            route,
+            route: Arc::clone(&self.names[&bundle.route[..]]),
             steps,
         }
     }
 
     /// Returns the bound on a flow's delay by each analysis, and its derivation.
     fn analyses(&self, number: usize) -> Result<(ByMethod, Vec<Step>), String> {
-        let (total, mut steps) = self.total(number)?;
+        let mut derivation = Derivation { is_read: self.whole_routes, steps: Vec::new() };
+        let total = self.total(number, &mut derivation)?;
         let bundle = &self.analysis.bundles[number];
         let mut analyses = vec![("total flow analysis", total)];
         if bundle.route.len() > 1 && self.whole_routes {
@@ -91,64 +116,64 @@ impl<'a> Paths<'a> {
                 let queued = services.filter_map(|service| Some((delay(one, &service)?, service)));
                 let Some((queued, service)) = queued.min_by_key(|(queued, _)| *queued) else { continue };
                 let all = queued + rest;
-                steps.push(Step::new(
-                    format!("{method}: one flow, {}, through the service of the whole route", Arriving(one)),
-                    format!(
-                        "h(α, {}) + the rest of the way = {}",
-                        Serving(&service),
-                        span(all.as_nanos().into())
-                    ),
-                    source,
-                ));
+                derivation.add(|| {
+                    Step::new(
+                        format!(
+                            "{method}: one flow, {}, through the service of the whole route",
+                            Arriving(one)
+                        ),
+                        format!(
+                            "h(α, {}) + the rest of the way = {}",
+                            Serving(&service),
+                            span(all.as_nanos().into())
+                        ),
+                        source,
+                    )
+                });
                 analyses.push((method, all));
             }
         }
         let least = analyses.iter().min_by_key(|(_, most)| *most).filter(|_| analyses.len() > 1);
         if let Some((method, most)) = least {
-            steps.push(Step::new(
-                format!("the least bound is that of {method}"),
-                span(most.as_nanos().into()),
-                "",
-            ));
+            derivation.add(|| {
+                Step::new(format!("the least bound is that of {method}"), span(most.as_nanos().into()), "")
+            });
         }
-        // Of a large network, nobody reads the derivation for each flow.
-        Ok((analyses, if self.whole_routes { steps } else { Vec::new() }))
+        Ok((analyses, derivation.steps))
     }
 
     /// Total flow analysis: the longest times at all hops, one after the other.
-    fn total(&self, number: usize) -> Result<(Duration, Vec<Step>), String> {
+    fn total(&self, number: usize, derivation: &mut Derivation) -> Result<Duration, String> {
         let Analysis { network, bundles, states, .. } = self.analysis;
         let bundle = &bundles[number];
         let host = bundle.host.ok_or_else(|| {
             bundle.all.clone().err().unwrap_or_else(|| "nothing bounds what its source sends".into())
         })?;
         let mut sum = host;
-        let mut steps = vec![Step::new("the host and its access link", span(host.as_nanos().into()), "")];
+        derivation.add(|| Step::new("the host and its access link", span(host.as_nanos().into()), ""));
         for (place, &link) in bundle.route.iter().enumerate() {
             let name = &network.links[link].name;
             let time = self.analysis.hop_time(number, place).ok_or_else(|| {
-                let mut own = self.analysis.own(number, link).iter();
+                let mut own = self.analysis.own(number, place).iter();
                 let why = own.find_map(|part| states[link][part.class].wait.clone().err());
                 format!("`{name}`: {}", why.unwrap_or_else(|| "its delay has no bound".into()))
             })?;
             sum = sum + time;
-            steps.push(Step::new(
-                format!("`{name}`: the longest wait, the transmission, and the propagation delay"),
-                span(time.as_nanos().into()),
-                "",
-            ));
+            derivation.add(|| {
+                let text = format!("`{name}`: the longest wait, the transmission, and the propagation delay");
+                Step::new(text, span(time.as_nanos().into()), "")
+            });
         }
         let egress = self.egress(number).ok_or("the receiver's access link is too slow")?;
         if !egress.is_zero() {
-            steps.push(Step::new("the receiver's access link", span(egress.as_nanos().into()), ""));
+            derivation.add(|| Step::new("the receiver's access link", span(egress.as_nanos().into()), ""));
         }
         let sum = sum + egress;
-        steps.push(Step::new(
-            "total flow analysis: all of these",
-            span(sum.as_nanos().into()),
-            "Schmitt & Zdarsky 2006",
-        ));
-        Ok((sum, steps))
+        derivation.add(|| {
+            let sum = span(sum.as_nanos().into());
+            Step::new("total flow analysis: all of these", sum, "Schmitt & Zdarsky 2006")
+        });
+        Ok(sum)
     }
 
     /// Returns the longest time at the receiver's access link.
@@ -191,16 +216,19 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Returns the class of a link to which a bundle goes, if all of its packets go to one.
-    fn class_of(&self, number: usize, at: usize) -> Option<usize> {
-        let mut own = self.analysis.own(number, at).iter();
+    /// Returns the class to which a bundle goes at the link at this place of its route, if all of its packets
+    /// go to one.
+    fn class_of(&self, number: usize, place: usize) -> Option<usize> {
+        let mut own = self.analysis.own(number, place).iter();
         let class = own.next()?.class;
         own.next().is_none().then_some(class)
     }
 
-    /// Returns the arrivals of a link's class beside one flow of a bundle: a token bucket for each bundle.
-    fn beside(&self, number: usize, at: usize, bucket: usize) -> Option<Vec<(usize, Line)>> {
-        let class = self.class_of(number, at)?;
+    /// Returns the arrivals of its class beside one flow of a bundle at the link at this place of its route: a
+    /// token bucket for each bundle.
+    fn beside(&self, number: usize, place: usize, bucket: usize) -> Option<Vec<(usize, Line)>> {
+        let class = self.class_of(number, place)?;
+        let at = self.analysis.bundles[number].route[place];
         let parts = self.analysis.coming[at].iter().filter(|part| part.class == class);
         let lines = parts.map(|part| {
             let line = token_bucket(part.curve.as_ref().ok()?, bucket);
@@ -219,8 +247,8 @@ impl<'a> Paths<'a> {
         let bundle = &bundles[number];
         let mut whole: Option<Convex> = None;
         for (place, &link) in bundle.route.iter().enumerate() {
-            let beside = sum(self.beside(number, link, bucket)?.iter().map(|(_, line)| line));
-            let class = self.class_of(number, link)?;
+            let beside = sum(self.beside(number, place, bucket)?.iter().map(|(_, line)| line));
+            let class = self.class_of(number, place)?;
             let strict = states[link][class].guarantee.as_ref()?.strict.as_ref()?;
             // A curve of the family holds for one line: the greatest of several need not be one.
             let left = left_in_order(*strict.slopes().last()?, beside)?;
@@ -240,10 +268,10 @@ impl<'a> Paths<'a> {
         let mut bursts: Nanobits = 0;
         let mut with: Vec<(usize, Line)> = Vec::new();
         for (place, &link) in bundle.route.iter().enumerate() {
-            let class = self.class_of(number, link)?;
+            let class = self.class_of(number, place)?;
             let line = *states[link][class].guarantee.as_ref()?.strict.as_ref()?.slopes().last()?;
             let before = place.checked_sub(1).map(|before| bundle.route[before]);
-            let mut here = self.beside(number, link, bucket)?;
+            let mut here = self.beside(number, place, bucket)?;
             for (other, line) in &mut here {
                 // A flow that has been in the class since an earlier hop keeps the bucket with which it
                 // joined.

@@ -1,5 +1,7 @@
 //! Bounds as a result: for links and their classes, and for flows.
 
+use std::sync::Arc;
+
 use perhop_core::Duration;
 use perhop_core::scheduler::Step;
 use serde::{Serialize, Serializer};
@@ -60,8 +62,9 @@ pub struct FlowBounds {
     /// What each analysis gives.
     #[serde(serialize_with = "by_method")]
     pub analyses: Vec<(&'static str, Duration)>,
-    /// The names of the links on its route.
-    pub route: Vec<String>,
+    /// The names of the links on its route, which flows share.
+    #[serde(serialize_with = "names")]
+    pub route: Arc<[String]>,
     /// How the bounds follow.
     #[serde(serialize_with = "steps")]
     pub steps: Vec<Step>,
@@ -127,6 +130,10 @@ fn seconds_up(time: Duration) -> f64 {
 
 fn by_method<S: Serializer>(analyses: &[(&'static str, Duration)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(analyses.iter().map(|(method, most)| (method, seconds_up(*most))))
+}
+
+fn names<S: Serializer>(route: &Arc<[String]>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(route.iter())
 }
 
 fn steps<S: Serializer>(steps: &[Step], serializer: S) -> Result<S::Ok, S::Error> {

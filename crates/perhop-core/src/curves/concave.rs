@@ -2,40 +2,43 @@
 
 use std::cmp::Ordering;
 
-use super::{Convex, Line, Nanobits, bends, compare, conjugate, hull};
+use smallvec::smallvec;
+
+use super::{Convex, Line, Lines, Nanobits, bends, compare, conjugate, hull};
 use crate::{Bitrate, Bytes, Duration, curves};
 
 /// A concave arrival curve: zero at zero, above it the least of several lines, that is of token buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Concave {
     /// In the order of rising rates and falling amounts; never empty.
-    lines: Vec<Line>,
+    lines: Lines,
 }
 
 impl Concave {
     /// Returns the curve of no packets.
     pub fn zero() -> Self {
-        Self { lines: vec![Line { rate: 0, amount: 0 }] }
+        Self { lines: smallvec![Line { rate: 0, amount: 0 }] }
     }
 
     /// Returns the curve of a token bucket of this rate and depth.
     pub fn token_bucket(rate: Bitrate, burst: Bytes) -> Self {
-        Self::of(vec![Line { rate: rate.as_bps().into(), amount: curves::nanobits(burst) }])
+        Self::of([Line { rate: rate.as_bps().into(), amount: curves::nanobits(burst) }])
     }
 
     /// Returns the curve of so many bytes and no more.
     pub fn volume(volume: Bytes) -> Self {
-        Self::of(vec![Line { rate: 0, amount: curves::nanobits(volume) }])
+        Self::of([Line { rate: 0, amount: curves::nanobits(volume) }])
     }
 
     /// Returns the curve of packets of this size, which follow each other no sooner than after `gap`.
     pub fn packets(size: Bytes, gap: Duration) -> Self {
         let (amount, gap) = (curves::nanobits(size), i128::from(gap.as_nanos().max(1)));
-        Self::of(vec![Line { rate: curves::divided_up(amount, gap), amount }])
+        Self::of([Line { rate: curves::divided_up(amount, gap), amount }])
     }
 
     /// Returns the least of these lines.
-    pub fn of(mut lines: Vec<Line>) -> Self {
+    pub fn of(lines: impl IntoIterator<Item = Line>) -> Self {
+        let mut lines: Lines = lines.into_iter().collect();
         lines.sort_unstable_by_key(|line| (line.rate, line.amount));
         let mut least = i128::MAX;
         lines.retain(|line| {
@@ -79,11 +82,11 @@ impl Concave {
     pub fn plus(&self, other: &Self) -> Self {
         if let ([ours], [theirs]) = (&self.lines[..], &other.lines[..]) {
             let amount = ours.amount.saturating_add(theirs.amount);
-            return Self { lines: vec![Line { rate: ours.rate + theirs.rate, amount }] };
+            return Self { lines: smallvec![Line { rate: ours.rate + theirs.rate, amount }] };
         }
         // From the bursts on; each line of the sum is one of each, and any such sum is above both.
         let (mut one, mut two) = (self.lines.len() - 1, other.lines.len() - 1);
-        let mut lines = Vec::with_capacity(one + two + 1);
+        let mut lines = Lines::with_capacity(one + two + 1);
         loop {
             let (ours, theirs) = (self.lines[one], other.lines[two]);
             let amount = ours.amount.saturating_add(theirs.amount);
@@ -107,7 +110,7 @@ impl Concave {
     /// & Thiran, theorem 3.1.6).
     #[must_use]
     pub fn min(&self, other: &Self) -> Self {
-        Self::of(self.lines.iter().chain(&other.lines).copied().collect())
+        Self::of(self.lines.iter().chain(&other.lines).copied())
     }
 
     /// Returns the curve of so many arrivals of this kind together.
@@ -117,7 +120,7 @@ impl Concave {
             rate: rate.saturating_mul(count.into()),
             amount: amount.saturating_mul(count.into()),
         };
-        if count == 0 { Self::zero() } else { Self::of(self.lines.iter().map(scaled).collect()) }
+        if count == 0 { Self::zero() } else { Self::of(self.lines.iter().map(scaled)) }
     }
 
     /// Returns the curve behind something that delays each packet by up to this much more than another one,
@@ -129,14 +132,14 @@ impl Concave {
             rate,
             amount: amount.saturating_add(rate.saturating_mul(jitter)),
         };
-        Self::of(self.lines.iter().map(later).collect())
+        Self::of(self.lines.iter().map(later))
     }
 
     /// Returns the curve with each line lower by this amount, but never below zero.
     #[must_use]
     pub fn less(&self, amount: Nanobits) -> Self {
         let lower = |line: &Line| Line { amount: (line.amount - amount).max(0), ..*line };
-        Self::of(self.lines.iter().map(lower).collect())
+        Self::of(self.lines.iter().map(lower))
     }
 
     /// Returns the curve with each line higher by this amount.
@@ -152,7 +155,7 @@ impl Concave {
             let amount = self.conjugate(rate)?.saturating_add(service.conjugate(rate)?);
             Some(Line { rate, amount })
         });
-        let lines: Vec<Line> = lines.collect();
+        let lines: Lines = lines.collect();
         (!lines.is_empty()).then(|| Self::of(lines))
     }
 

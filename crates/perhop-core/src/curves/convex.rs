@@ -1,29 +1,32 @@
 //! Service curves.
 
-use super::{Concave, Line, Nanobits, bends, conjugate, divided_up, duration, hull, scaled_up};
+use smallvec::smallvec;
+
+use super::{Concave, Line, Lines, Nanobits, bends, conjugate, divided_up, duration, hull, scaled_up};
 use crate::{Bitrate, Duration};
 
 /// A convex service curve: zero, or the greatest of several lines above it, that is of rates with latencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convex {
     /// In the order of rising rates and costs, the first with rate and cost zero.
-    lines: Vec<Line>,
+    lines: Lines,
 }
 
 impl Convex {
     /// Returns the curve of no service.
     pub fn none() -> Self {
-        Self::of(Vec::new())
+        Self { lines: smallvec![Line { rate: 0, amount: 0 }] }
     }
 
     /// Returns the curve of a server with this rate, which begins after this latency.
     pub fn rate_latency(rate: Bitrate, latency: Duration) -> Self {
         let rate = i128::from(rate.as_bps());
-        Self::of(vec![Line { rate, amount: rate.saturating_mul(latency.as_nanos().into()) }])
+        Self::of([Line { rate, amount: rate.saturating_mul(latency.as_nanos().into()) }])
     }
 
     /// Returns the greatest of these lines and zero.
-    pub fn of(mut lines: Vec<Line>) -> Self {
+    pub fn of(lines: impl IntoIterator<Item = Line>) -> Self {
+        let mut lines: Lines = lines.into_iter().collect();
         lines.retain(|line| line.rate > 0);
         for line in &mut lines {
             line.amount = line.amount.max(0);
@@ -32,7 +35,7 @@ impl Convex {
         lines.dedup_by_key(|line| line.rate);
         // A line decides only if no steeper one costs as little.
         let mut least = i128::MAX;
-        let mut kept: Vec<Line> = Vec::with_capacity(lines.len() + 1);
+        let mut kept = Lines::with_capacity(lines.len() + 1);
         for line in lines.into_iter().rev() {
             if line.amount < least {
                 least = line.amount;
@@ -82,7 +85,7 @@ impl Convex {
     /// Returns the greatest of both curves: a server that guarantees both.
     #[must_use]
     pub fn max(&self, other: &Self) -> Self {
-        Self::of(self.lines.iter().chain(&other.lines).copied().collect())
+        Self::of(self.lines.iter().chain(&other.lines).copied())
     }
 
     /// Returns the service curve of two servers, one behind the other: their convolution β ⊗ β′ (Le Boudec &
@@ -93,7 +96,7 @@ impl Convex {
             let amount = self.conjugate(rate)?.saturating_add(next.conjugate(rate)?);
             Some(Line { rate, amount })
         });
-        Self::of(lines.collect())
+        Self::of(lines)
     }
 
     /// Returns what is left of a strict service curve beside other arrivals, whatever the order of service:
@@ -106,14 +109,14 @@ impl Convex {
                 amount: ours.amount.saturating_add(other.amount),
             })
         });
-        Self::of(left.filter(|line| line.rate > 0).collect())
+        Self::of(left.filter(|line| line.rate > 0))
     }
 
     /// Returns the curve with so much less service.
     #[must_use]
     pub fn less(&self, amount: Nanobits) -> Self {
         let costlier = |line: &Line| Line { amount: line.amount.saturating_add(amount), ..*line };
-        Self::of(self.slopes().iter().map(costlier).collect())
+        Self::of(self.slopes().iter().map(costlier))
     }
 
     /// Returns the curve of service that begins so much later.
@@ -124,7 +127,7 @@ impl Convex {
             amount: line.amount.saturating_add(line.rate.saturating_mul(latency)),
             ..*line
         };
-        Self::of(self.slopes().iter().map(later).collect())
+        Self::of(self.slopes().iter().map(later))
     }
 
     /// Returns the part `part / whole` of the service: rates rounded down, costs up.
@@ -135,7 +138,7 @@ impl Convex {
             // A rate that is rounded down is below the exact line from time zero on.
             Some(Line { rate, amount: scaled_up(line.amount, part, whole) })
         });
-        Self::of(scaled.filter(|line| line.rate > 0).collect())
+        Self::of(scaled.filter(|line| line.rate > 0))
     }
 
     /// Returns the least cost with which a line of this rate is below the curve; `None` if none is.

@@ -27,6 +27,8 @@ pub use tandem::{left_in_order, paying_once};
 
 use std::cmp::Ordering;
 
+use smallvec::SmallVec;
+
 use crate::{Bytes, Duration};
 
 /// A number of 10⁻⁹ bits: what one bit/s sends in one nanosecond.
@@ -40,6 +42,9 @@ pub struct Line {
     /// In 10⁻⁹ bit.
     pub amount: Nanobits,
 }
+
+/// The lines of a curve: few curves have more than two.
+type Lines = SmallVec<[Line; 2]>;
 
 const PER_BYTE: i128 = 8_000_000_000;
 
@@ -71,11 +76,11 @@ pub fn scaled_up(amount: i128, part: i128, whole: i128) -> i128 {
 /// Leaves out the lines that never decide: those that are not corners of the lower convex hull. `lines` are
 /// in the order of rising rates, each rate once. Where numbers are too large to compare, a line stays, which
 /// changes no value.
-fn hull(lines: &mut Vec<Line>) {
+fn hull(lines: &mut Lines) {
     if lines.len() < 3 {
         return;
     }
-    let mut kept: Vec<Line> = Vec::with_capacity(lines.len());
+    let mut kept = Lines::with_capacity(lines.len());
     for &line in lines.iter() {
         while let [.., before, last] = kept[..] {
             let turn = |from: Line, to: Line, other: Line| {
@@ -106,8 +111,8 @@ fn conjugate(lines: &[Line], rate: i128) -> Option<Nanobits> {
 }
 
 /// Returns the rates at which one of two curves bends, in order.
-fn bends(one: &[Line], other: &[Line]) -> Vec<i128> {
-    let mut rates: Vec<i128> = one.iter().chain(other).map(|line| line.rate).collect();
+fn bends(one: &[Line], other: &[Line]) -> SmallVec<[i128; 4]> {
+    let mut rates: SmallVec<[i128; 4]> = one.iter().chain(other).map(|line| line.rate).collect();
     rates.sort_unstable();
     rates.dedup();
     rates

@@ -8,7 +8,7 @@ use super::{Convex, Line, Nanobits, divided_up, scaled_up};
 pub fn left_in_order(server: Line, others: Line) -> Option<Convex> {
     let rate = server.rate - others.rate;
     let cost = server.amount.saturating_add(others.amount);
-    (rate > 0).then(|| Convex::of(vec![Line { rate, amount: scaled_up(cost, rate, server.rate) }]))
+    (rate > 0).then(|| Convex::of([Line { rate, amount: scaled_up(cost, rate, server.rate) }]))
 }
 
 /// Returns the service of a row of strict servers as one, whatever the order of service: each burst of others
@@ -21,5 +21,5 @@ pub fn paying_once(servers: &[(Line, i128)], bursts: Nanobits) -> Option<Convex>
         let latency = divided_up(server.amount, server.rate);
         sum.checked_add(latency.checked_mul(others.checked_add(rate)?)?)
     })?;
-    Some(Convex::of(vec![Line { rate, amount: cost }]))
+    Some(Convex::of([Line { rate, amount: cost }]))
 }

@@ -93,7 +93,7 @@ fn concaves() -> impl Strategy<Value = Concave> {
     let line = (0..200_u64, 0..3000_u64);
     proptest::collection::vec(line, 1..5).prop_map(|lines| {
         let line = |(rate, amount)| Line { rate: i128::from(rate), amount: i128::from(amount) };
-        Concave::of(lines.into_iter().map(line).collect())
+        Concave::of(lines.into_iter().map(line))
     })
 }
 
@@ -101,7 +101,7 @@ fn convexes() -> impl Strategy<Value = Convex> {
     let line = (1..200_u64, 0..3000_u64);
     proptest::collection::vec(line, 1..5).prop_map(|lines| {
         let line = |(rate, amount)| Line { rate: i128::from(rate), amount: i128::from(amount) };
-        Convex::of(lines.into_iter().map(line).collect())
+        Convex::of(lines.into_iter().map(line))
     })
 }
 

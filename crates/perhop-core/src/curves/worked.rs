@@ -9,12 +9,12 @@ fn line(rate: i128, kbit: i128) -> Line {
 }
 
 fn bucket(rate: i128, kbit: i128) -> Concave {
-    Concave::of(vec![line(rate, kbit)])
+    Concave::of([line(rate, kbit)])
 }
 
 /// A server of this rate in Mbit/s, which begins after so many milliseconds.
 fn server(rate: i128, millis: i128) -> Convex {
-    Convex::of(vec![line(rate, rate * millis)])
+    Convex::of([line(rate, rate * millis)])
 }
 
 fn millis(time: Option<Duration>) -> f64 {
@@ -40,7 +40,7 @@ fn t_specs_of_le_boudec_and_thiran() {
         (12, 1.5, 100, 20, 26.0, 42.0),
     ] {
         let peak = Line { rate: (p * 1e6) as i128, ..line(0, m) };
-        let arrivals = Concave::of(vec![peak, line(1, b)]);
+        let arrivals = Concave::of([peak, line(1, b)]);
         let service = server(2, latency);
         close(millis(delay(&arrivals, &service)), most);
         close(kbit(backlog(&arrivals, &service)), backlogged);
@@ -58,7 +58,7 @@ fn the_reservation_of_le_boudec_and_thiran() {
         Concave::token_bucket(rate("10Mbps"), k(2)).min(&Concave::token_bucket(rate("512kbps"), k(32)));
     let most = |rate: i128| {
         let cost = 51_200 * 1_000_000_000 + rate * 100_000_000;
-        millis(delay(&arrivals, &Convex::of(vec![Line { rate, amount: cost }])))
+        millis(delay(&arrivals, &Convex::of([Line { rate, amount: cost }])))
     };
     close(most(512_000), 712.0);
     assert!(most(622_000) <= 600.0 && most(621_000) > 600.0);
@@ -114,7 +114,7 @@ fn one_server_of_the_functional_tests_of_dnc() {
     {
         let [own, other] = [own, other].map(|number: usize| flows[number]);
         let (own, other) = (bucket(own.0, own.1), line(other.0, other.1));
-        let left = server(10, 10).beside(&Concave::of(vec![other]));
+        let left = server(10, 10).beside(&Concave::of([other]));
         close(millis(delay(&own, &left)), arbitrary);
         close(kbit(own.through(&left).map(|output| output.burst())), output);
         let left = left_in_order(line(10, 100), other).unwrap();
@@ -156,7 +156,7 @@ fn tandems_of_the_functional_tests_of_dnc() {
     let servers = [(line(10, 100), 2_500_000), (line(6, 36), 2_500_000)];
     let half = |rate: i128, bits: i128| Line { rate, amount: bits * 1_000_000_000 };
     let service = paying_once(&servers, half(0, 12_500).amount).unwrap();
-    close(millis(delay(&Concave::of(vec![half(2_500_000, 12_500)]), &service)), 242.0 / 7.0);
+    close(millis(delay(&Concave::of([half(2_500_000, 12_500)]), &service)), 242.0 / 7.0);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn expedited_forwarding_of_rfc_3247() {
     // kb, a rate of 2 Mb/s and a burst of 24 kb: 13.2 ms. The priority queue itself is better than the rate
     // promises.
     let (arrivals, promised) =
-        (bucket(2, 24), Convex::of(vec![Line { amount: 2_400 * 1_000_000_000, ..line(2, 0) }]));
+        (bucket(2, 24), Convex::of([Line { amount: 2_400 * 1_000_000_000, ..line(2, 0) }]));
     close(millis(delay(&arrivals, &promised)), 13.2);
     assert!(delay(&arrivals, &server(10, 0).less(12_000 * 1_000_000_000)) < delay(&arrivals, &promised));
 }
@@ -183,9 +183,9 @@ fn aggregates_of_charny_and_le_boudec() {
         // The same as a fixed point of curves: what comes is delayed by all hops but the last.
         let arrivals = |delays: f64| {
             let rate = load * rate;
-            Concave::of(vec![Line { rate: rate as i128, amount: ((rate * (delays + 0.025)) * 1e9) as i128 }])
+            Concave::of([Line { rate: rate as i128, amount: ((rate * (delays + 0.025)) * 1e9) as i128 }])
         };
-        let node = Convex::of(vec![Line { rate: rate as i128, amount: (12_000.0 * 1e9) as i128 }]);
+        let node = Convex::of([Line { rate: rate as i128, amount: (12_000.0 * 1e9) as i128 }]);
         let mut found = 0.0;
         for _ in 0..200 {
             found = millis(delay(&arrivals((hops - 1.0) * found), &node)) / 1e3;

@@ -163,7 +163,7 @@ impl RateTrace {
             let shown = if repeats { 2 * spans.len() } else { spans.len() };
             Line { rate, amount: most_ahead(rate, twice.take(shown)) + rest + 2 * rate }
         });
-        Convex::of(lines.collect())
+        Convex::of(lines)
     }
 
     /// When nothing more is sent; `None` for never.

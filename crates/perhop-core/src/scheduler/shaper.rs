@@ -204,7 +204,7 @@ impl<P: Packet> Scheduler for Shaper<P> {
         let largest = largest(loads);
         let debt = nanobits(largest) - nanobits(params.burst);
         let rate = i128::from(params.rate.as_bps());
-        let line = |cost: i128| Convex::of(vec![Line { rate, amount: cost + rate * ROUNDING }]);
+        let line = |cost: i128| Convex::of([Line { rate, amount: cost + rate * ROUNDING }]);
         let shaped = Server {
             strict: line(nanobits(largest) + debt.max(0)),
             waits: line(2 * debt.max(0)),

@@ -130,7 +130,7 @@ impl<P: Packet> Scheduler for Wfq<P> {
                         sum.max(1),
                     ),
                 });
-                Convex::of(lines.collect())
+                Convex::of(lines)
             };
             let strict = share(&server.strict, &|_| own).less(own);
             let waits = share(&server.waits, &slower);

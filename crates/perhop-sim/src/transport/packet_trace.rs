@@ -61,7 +61,7 @@ impl PacketTrace {
             most
         };
         let rates = [0, mean / 2, mean, mean * 5 / 4, mean * 3 / 2, mean * 2, mean * 4, mean * 16];
-        Concave::of(rates.iter().map(|&rate| Line { rate, amount: depth(rate) }).collect())
+        Concave::of(rates.iter().map(|&rate| Line { rate, amount: depth(rate) }))
     }
 
     /// Returns when its last packet leaves, from its start.

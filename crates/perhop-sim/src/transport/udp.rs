@@ -135,7 +135,7 @@ impl UdpParams {
         let size = nanobits(self.packet);
         let rate = divided_up(size.saturating_mul(on), gap * (on + off).max(1));
         let burst = divided_up(size.saturating_mul(on).saturating_mul(off), gap * (on + off).max(1));
-        Ok(steady.min(&Concave::of(vec![Line { rate, amount: size.saturating_add(burst) }])))
+        Ok(steady.min(&Concave::of([Line { rate, amount: size.saturating_add(burst) }])))
     }
 
     /// Returns the time from one packet to the next.

@@ -95,7 +95,7 @@ impl HtbClass {
         let nanos = i128::from(self.rate.time_of(smallest).as_nanos()).max(2);
         let rate = i128::from(self.rate.as_bps());
         let rate = rate + divided_up(rate, nanos - 1);
-        Concave::of(vec![Line { rate, amount: nanobits(self.burst) + nanobits(largest(loads)) }])
+        Concave::of([Line { rate, amount: nanobits(self.burst) + nanobits(largest(loads)) }])
     }
 
     /// Returns whether a class with these loads, of which so much is sent, always has tokens of its rate and
@@ -106,7 +106,7 @@ impl HtbClass {
         buckets.into_iter().all(|(rate, burst)| {
             let (rate, nanosecond) = (i128::from(rate.as_bps()), i128::from(rate.as_bps()));
             let amount = nanobits(burst) + smallest.unwrap_or(0) - nanosecond;
-            amount >= 0 && sent.conforms_to(&Concave::of(vec![Line { rate, amount }]))
+            amount >= 0 && sent.conforms_to(&Concave::of([Line { rate, amount }]))
         })
     }
 
