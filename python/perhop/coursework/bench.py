@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from perhop import _engine
 from perhop.bounds import deriving
+from perhop.bounds.metrics import at_most
 from perhop.coursework.lab import FILE, Lab, LabMeasure
 from perhop.errors import PerhopError
 from perhop.planning import guarantees
@@ -94,7 +95,7 @@ class Bench:
             PerhopError: The scenario does not measure this.
         """
         if guarantees.is_bound(name):
-            value = guarantees.at_most(name, self._bounds_of(scenario))
+            value = at_most(name, self._bounds_of(scenario))
             found = dict.fromkeys(self.seeds, math.nan if value is None else value)
         else:
             self.run([scenario])

@@ -1,27 +1,21 @@
 """What network calculus guarantees of objectives in any run, beside what some runs measure (`perhop.bounds`).
 
-A bound of a delay keeps every objective on its mean, its percentiles and its maximum; where loss is excluded,
-it is 0. Bounds themselves are metrics, too: `links.uplink.delay_at_most_s`.
+Bounds themselves are metrics, too: `links.uplink.delay_at_most_s`.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from perhop.bounds.metrics import at_most
 from perhop.measures import catalog
 from perhop.statistics.observations import Observations
 
 if TYPE_CHECKING:
     from perhop.bounds.deriving import Bounds
     from perhop.planning.objectives import Bound
-
-_DELAY = re.compile(r"(?:one_way_)?delay(?:_p\d+|_max|_variation)?_s")
-"""Statistics of a delay that its bound is above."""
-_LOSSES = frozenset({"loss", "policing_ratio", "link_loss"})
-"""Shares of lost packets, which are 0 where loss is excluded."""
 
 
 def is_bound(metric: str) -> bool:
@@ -36,23 +30,6 @@ def names(measured: Iterable[str]) -> Iterator[str]:
         if last == "loss":
             of = catalog.FLOW_BOUNDS if metric.startswith("flows.") else catalog.QUEUE_BOUNDS
             yield from (f"{place}.{one.name}" for one in of)
-
-
-def at_most(metric: str, bounds: Bounds) -> float | None:
-    """What a metric does not exceed in any run; None without a bound. That of a bound is its own value."""
-    kind, _, rest = metric.partition(".")
-    place, _, last = rest.rpartition(".")
-    if kind == "flows":
-        found, delay = bounds.of_class(place), "one_way_delay_at_most_s"
-    elif kind == "links":
-        link, _, name = place.partition(".classes.")
-        found, delay = bounds.of_queue(link, name or None), "delay_at_most_s"
-    else:
-        return None
-    if last in _LOSSES:
-        return 0.0 if found["loss_excluded"] else None
-    value = found.get(delay if _DELAY.fullmatch(last) else last)
-    return None if value is None else float(value)  # type: ignore[arg-type] # a number, or whether
 
 
 def guaranteed(bound: Bound, bounds: Bounds) -> float | None:

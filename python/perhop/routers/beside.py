@@ -35,14 +35,7 @@ def answers(
 ) -> Answers:
     """Read what a user says beside a configuration, from text as the options of the command have it.
 
-    Args:
-        rate: And the others up to `lenient`: as the options of these names.
-        packet_size: See above.
-        buffer: See above.
-        segment_size: See above.
-        matches: See above.
-        lenient: See above.
-        demand: The file with the traffic.
+    `demand` is the file with the traffic.
 
     Raises:
         PerhopError: One of them cannot be read; the message names the option.

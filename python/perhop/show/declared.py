@@ -193,7 +193,8 @@ class Plot:
         one_scale: Its panels show one quantity, and may have one scale.
         steady: Each named series keeps its color where another has no values; always so of "cdf".
         groups: Of states: what each x value belongs to.
-        at_most: Of distributions: the metric of bounds, which are places on the x axis that no value exceeds.
+        at_most: The metric of bounds that no value exceeds: places on the x axis of distributions, else
+            heights.
     """
 
     id: str

@@ -285,8 +285,9 @@ def _ticks(axes: Axes, reference: Reference, place: Places, style: Mapping[str, 
         axes.plot([x - 0.45, x + 0.45], [height, height], **style, label="_" if index else reference.label)
 
 
+_BOUND: Mapping[str, Any] = {"linewidth": 1.4, "linestyle": ":"}
 FARTHEST = 4.0
-"""A bound farther right than this many times the end of the curves is left out: they would be squeezed."""
+"""A bound beyond this many times the end of the curves is left out: they would be squeezed."""
 
 
 def bounds_of(plot: Plot, rows: Sequence[Row], panel: Factor | None) -> tuple[list[Row], list[Row]]:
@@ -299,21 +300,35 @@ def bounds_of(plot: Plot, rows: Sequence[Row], panel: Factor | None) -> tuple[li
     found = of_panel(plot.at_most or "")
     if not found:
         return [], []
-    end = max((float(row.factors[plot.x.factor]) for row in of_panel(plot.metric)), default=0.0)
+    if plot.kind == "cdf":
+        values = [float(row.factors[plot.x.factor]) for row in of_panel(plot.metric)]
+    else:
+        values = [max((row.mean or 0.0, *(row.drawn or ()))) for row in of_panel(plot.metric)]
+    end = max(values, default=0.0)
     near = [row for row in found if (row.mean or 0.0) <= FARTHEST * end]
     return near, [row for row in found if row not in near]
 
 
-def bounds(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None, curves: Curves) -> None:
-    """Draw the bound of each curve as an upright line of its color."""
-    order = {value: plot.rank(value, number) for number, value in enumerate(curves)}
+def bounds(
+    axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None, curves: Curves, *, place: Places
+) -> None:
+    """Draw the bound of each curve in its color: of a distribution an upright line, else a dotted curve."""
     near, _ = bounds_of(plot, rows, panel)
-    for row in near:
-        value = row.factors[plot.series.factor]
-        if value in order and row.mean is not None:
-            axes.axvline(row.mean, color=_color(value, order[value]), linewidth=1.4, linestyle=":")
+    for number, value in enumerate(curves):
+        style: dict[str, Any] = {"color": _color(value, plot.rank(value, number)), **_BOUND}
+        own = [row for row in near if row.factors[plot.series.factor] == value and row.mean is not None]
+        if plot.kind == "cdf":
+            for row in own:
+                axes.axvline(row.mean or 0.0, **style)
+            continue
+        heights = sorted((place[row.factors[plot.x.factor]], row.mean or 0.0) for row in own)
+        if plot.kind == "points":
+            for at, height in heights:
+                axes.plot([at - 0.3, at + 0.3], [height, height], **style)
+        else:
+            axes.plot([at for at, _ in heights], [height for _, height in heights], **style)
     if near:
-        axes.plot([], [], color=MUTED, linewidth=1.4, linestyle=":", label="at most")
+        axes.plot([], [], color=MUTED, label="at most", **_BOUND)
 
 
 def limits(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None, place: Places) -> None:

@@ -101,8 +101,17 @@ def _bounded(bound: Bound, interval: str) -> str:
 
 
 def _at_most(plot: Plot, rows: Sequence[Row], panels: Sequence[Factor | None]) -> Iterator[str]:
-    """Yield how to read bounds, and those that are too far right to be drawn."""
+    """Yield how to read bounds, and those that are too far away to be drawn."""
     found = [(panel, *marks.bounds_of(plot, rows, panel)) for panel in panels]
+    if plot.kind != "cdf":
+        if any(near for _, near, _ in found):
+            yield "Dotted: at most in any run."
+        for panel, _, far in found:
+            if far:
+                ends = dict.fromkeys(at_most(end(row.mean or 0.0 for row in far)) for end in (min, max))
+                of = "" if panel is None else f"{panel} "
+                yield f"Above the scale: {of}at most {' to '.join(ends)} {plot.y_label}."
+        return
     if any(near for _, near, _ in found):
         yield "Upright: at most, in any run."
     for panel, _, far in found:
@@ -214,6 +223,8 @@ def _range(plot: Plot, rows: Sequence[Row], panel: Factor | None) -> tuple[float
     """The lowest and the highest value that a panel draws."""
     found = _of_panel(plot, rows, panel)
     values = [v for row in found for v in (row.mean, row.published, *(row.drawn or ())) if v is not None]
+    if plot.kind != "cdf":
+        values += [row.mean for row in marks.bounds_of(plot, rows, panel)[0] if row.mean is not None]
     places = {row.factors[plot.x.factor] for row in found} | {panel}
     values += [h for reference in plot.references for at, h in reference.heights.items() if at in places]
     if not values:
@@ -273,7 +284,7 @@ class _Panel:
         labels += marks.references(axes, plot, self.panel, self.place)
         if plot.limits is not None:
             marks.limits(axes, plot, self.rows, self.panel, self.place)
-        marks.bounds(axes, plot, self.rows, self.panel, self.curves)
+        marks.bounds(axes, plot, self.rows, self.panel, self.curves, place=self.place)
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
         if not self.spaced:
             wide = self.sheet.columns < 3 and self.sheet.cell_width > 300.0

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import MaxNLocator
 
+from perhop import _engine
+from perhop.bounds import deriving
+from perhop.bounds.metrics import at_most, is_delay
 from perhop.scenario.quantities import NUMBER, UNIT, canonical
 from perhop.scenario.ranges import Value, text_of
 from perhop.show.declared import Axis, Plot, Row
@@ -21,10 +24,12 @@ from perhop.show.page import HtmlPlot, html_drawing, html_plot
 from perhop.show.sheet import MARKS as SHAPES
 from perhop.show.sheet import SERIES, TEXT, Margins, Sheet, draw, text_width, tick_texts
 from perhop.show.text import label
-from perhop.sweeps.summary import PointSummary, metric_names, short_names, shown_name, unit_of
+from perhop.sweeps.summary import PointSummary, Unit, metric_names, short_names, shown_name, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from perhop.bounds.deriving import Bounds
 
 
 MOST_PLOTS = 12
@@ -34,6 +39,8 @@ SIDE = 0.15
 """The room at either side of few values, as a part of their range."""
 MOST_VECTORS = 1000
 """More marks than this are drawn as pixels."""
+AT_MOST = "at most"
+"""The metric of bounds in plots."""
 _QUANTITY = re.compile(rf"({NUMBER}) ?((?!$){UNIT})")
 
 
@@ -82,8 +89,26 @@ class Marks:
     points: Sequence[Mark]
 
 
-def drawn(summaries: Sequence[PointSummary]) -> list[tuple[Plot, Sequence[Row]] | Marks]:
-    """What to draw of a sweep: a picture for each of its first metrics with a value; none of one point."""
+def guarantees(summaries: Sequence[PointSummary]) -> dict[str, Bounds]:
+    """Derive the bounds of each point, by its key; nothing where the points together are large."""
+    parts = 0
+    for summary in summaries:
+        size = _engine.memory(summary.point.scenario)
+        parts += size["flows"] + size["links"]
+        if parts > deriving.MOST_PARTS:
+            return {}
+    return {one.point.key: deriving.beside_runs(one.point.scenario) for one in summaries}
+
+
+def drawn(
+    summaries: Sequence[PointSummary], bounds: Mapping[str, Bounds] | None = None
+) -> list[tuple[Plot, Sequence[Row]] | Marks]:
+    """What to draw of a sweep: a picture for each of its first metrics with a value; none of one point.
+
+    Args:
+        summaries: The points.
+        bounds: Those of the points, by their keys; lines of delays have them beside what runs measure.
+    """
     design = _Design.of(summaries)
     if not design.varied:
         return []
@@ -92,7 +117,7 @@ def drawn(summaries: Sequence[PointSummary]) -> list[tuple[Plot, Sequence[Row]] 
     if design.is_sample:
         others = [name for name in design.varied if name not in {entry.factor for entry in design.numeric}]
         return [_marks(metric, design.numeric, others, summaries) for metric in metrics]
-    return [_lines(metric, design, summaries) for metric in metrics]
+    return [_lines(metric, design, summaries, bounds or {}) for metric in metrics]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +191,8 @@ def html_plots(
         waits: The points with the metrics `WAITS`.
         jobs: How many cores draw; the pictures are the same for any number.
     """
-    entries = [*drawn(summaries), *(waiting_times(waits) if waits else ())]
+    bounds = guarantees(summaries) if waits or any(map(is_delay, metric_names(summaries))) else {}
+    entries = [*drawn(summaries, bounds), *(waiting_times(waits, bounds) if waits else ())]
     with Drawers(jobs, len(entries)) as drawers:
         asked = [
             drawers.ask(marks_plot, entry, f"{name}-{_slug(entry.metric)}")
@@ -177,7 +203,17 @@ def html_plots(
         return drawers.get(asked)
 
 
-def _lines(metric: str, design: _Design, summaries: Sequence[PointSummary]) -> tuple[Plot, Sequence[Row]]:
+def _bound_row(
+    metric: str, found: Bounds | None, factors: Mapping[str, str | float], unit: Unit
+) -> list[Row]:
+    """The bound of a delay, as a height of a plot; nothing where there is none."""
+    value = None if found is None or not is_delay(metric) else at_most(metric, found)
+    return [] if value is None else [Row(factors, AT_MOST, unit.text, None, value * unit.factor, None, 1)]
+
+
+def _lines(
+    metric: str, design: _Design, summaries: Sequence[PointSummary], bounds: Mapping[str, Bounds]
+) -> tuple[Plot, Sequence[Row]]:
     """A metric over the factor with the most values; the one with the fewest makes the curves."""
     values = design.values
     x, across = design.across
@@ -201,7 +237,7 @@ def _lines(metric: str, design: _Design, summaries: Sequence[PointSummary]) -> t
             "facet": ", ".join(f"{short[name]} {text_of(own[name])}" for name in by_facet),
         }
         row = Row(factors, metric, unit.text, None, found.mean * unit.factor, ends, found.runs)
-        rows.append(replace(row, of=found.of))
+        rows += [replace(row, of=found.of), *_bound_row(metric, bounds.get(summary.point.key), factors, unit)]
     panels = list(dict.fromkeys(str(row.factors["facet"]) for row in rows))[:MOST_PANELS]
     series = {str(row.factors["series"]): str(row.factors["series"]) for row in rows}
     if list(series) == ["measured"]:
@@ -216,24 +252,30 @@ def _lines(metric: str, design: _Design, summaries: Sequence[PointSummary]) -> t
         y_label=unit.text or "",
         facet=Axis("facet", "", {name: name for name in panels}) if by_facet else None,
         where={"facet": tuple(panels)} if by_facet else {},
-        from_zero=_from_zero(rows),
+        from_zero=_from_zero([row for row in rows if row.metric == metric]),
+        at_most=AT_MOST,
     )
     return plot, rows
 
 
 PERCENTILES: Mapping[str, str] = {"p50": "median", "p95": "95th percentile", "p99": "99th percentile"}
+TAIL = "p99"
+"""The percentile beside which the bound is drawn."""
 WAITS = tuple(f"links.*.delay_{part}_s" for part in PERCENTILES)
 """The metrics that `waiting_times` draws."""
 _WAIT = re.compile(r"links\.(.+)\.delay_(p\d+)_s")
 
 
-def waiting_times(summaries: Sequence[PointSummary]) -> list[tuple[Plot, list[Row]]]:
+def waiting_times(
+    summaries: Sequence[PointSummary], bounds: Mapping[str, Bounds] | None = None
+) -> list[tuple[Plot, list[Row]]]:
     """Return how long packets waited over the factor with the most values: median and tail of each queue.
 
     A link whose queue distinguishes classes of packets has a panel for each class. Nothing of a sample.
 
     Args:
         summaries: With the metrics `WAITS`.
+        bounds: Those of the points, by their keys.
     """
     design = _Design.of(summaries)
     if not design.varied or design.is_sample:
@@ -259,6 +301,9 @@ def waiting_times(summaries: Sequence[PointSummary]) -> list[tuple[Plot, list[Ro
             }
             row = Row(factors, "delay", "ms", None, found.mean * factor, ends, found.runs)
             rows.append(replace(row, of=found.of))
+            if parts[2] == TAIL:
+                known = (bounds or {}).get(summary.point.key)
+                rows += _bound_row(metric, known, factors, unit_of(metric))
     apart = {
         str(row.factors["queue"]).partition(".classes.")[0]
         for row in rows
@@ -280,6 +325,7 @@ def waiting_times(summaries: Sequence[PointSummary]) -> list[tuple[Plot, list[Ro
         facet=Axis("panel", "", {name: name for name in panels[:MOST_PANELS]}),
         where={"panel": tuple(panels[:MOST_PANELS])},
         steady=True,
+        at_most=AT_MOST,
     )
     return [(plot, rows)]
 

@@ -9,8 +9,8 @@ import pytest
 from tests.python.planning.planned import TUNED, done
 
 from perhop import _engine
+from perhop.bounds.metrics import at_most
 from perhop.errors import PerhopError
-from perhop.planning.guarantees import at_most
 
 if TYPE_CHECKING:
     from pathlib import Path
