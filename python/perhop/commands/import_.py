@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,9 +18,6 @@ from perhop.processes import interrupts
 from perhop.routers import beside, guarantees
 from perhop.runs import extent
 from perhop.show import table
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def import_(
@@ -142,20 +139,24 @@ def import_(
             progress=lambda _done, all_: step(all_),
             waiting=step.waiting,
         )
-    name = "the template of traffic" if traffic is None else f"the traffic of {traffic}"
-    put(json_path, done.to_json(source, guarantees.records(found)) + "\n")
-    say(_guarantees(found, name, runs or 0, width))
+    put(json_path, done.to_json(source, found) + "\n")
+    say(_guaranteed(found, traffic, runs or 0, width))
     if where != outputs.STDOUT:
         what = "fill in the traffic, then" if traffic is None else "to run it"
         terminal.note(f"{where}: written; {what}: {terminal.command('run', str(where))}")
 
 
-def _guarantees(found: pl.DataFrame, traffic: str, runs: int, width: int | None) -> str:
-    """The table of what each class is guaranteed and gets, and why others have no guarantee."""
+def _guaranteed(found: routers.Guarantees, traffic: Path | None, runs: int, width: int | None) -> str:
+    """Tables of what is guaranteed and measured, and why where it is not; for a template, of queues alone."""
+    name = "the template of traffic" if traffic is None else f"the traffic of {traffic}"
     measured = f", and the 99th percentile in {counted(runs, 'run')}" if runs else ""
-    head = f"Waiting time in each queue with {traffic}: at most in any run{measured}"
-    why = [table.prose(reason, width) for reason in guarantees.reasons(found)]
-    return "\n".join(["", table.prose(head, width), *table.records(guarantees.lines(found), width), *why])
+    tables = [] if traffic is None else [("One-way delay of each class", found.classes)]
+    lines = []
+    for what, frame in (*tables, ("Waiting time in each queue", found.queues)):
+        lines += ["", table.prose(f"{what} with {name}: at most in any run{measured}", width)]
+        lines += table.records(guarantees.lines(frame), width)
+        lines += [table.prose(reason, width) for reason in guarantees.reasons(frame)]
+    return "\n".join(lines)
 
 
 def _report(done: routers.Imported, source: routers.Source, width: int | None) -> str:

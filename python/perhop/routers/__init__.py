@@ -42,7 +42,7 @@ How to write a dialect:
 
 from perhop.routers.dialects import DIALECTS, READERS, WRITERS
 from perhop.routers.exporting import Exported, exported
-from perhop.routers.guarantees import guaranteed
+from perhop.routers.guarantees import Guarantees, guaranteed
 from perhop.routers.importing import imported, recognised
 from perhop.routers.reading.amounts import Answers
 from perhop.routers.reading.document import Imported
@@ -56,6 +56,7 @@ __all__ = [
     "Answers",
     "Exported",
     "Finding",
+    "Guarantees",
     "Imported",
     "Source",
     "exported",

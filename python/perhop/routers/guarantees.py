@@ -1,20 +1,50 @@
-"""What each class of an imported port is guaranteed, beside what runs of the scenario measure."""
+"""What an imported port guarantees to each class and queue, beside what runs of the scenario measure."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     import polars as pl
 
     from perhop.scenario.reading import ScenarioSource
 
-MEASURED = ("delay_p99_s", "delay_p99_low_s", "delay_p99_high_s")
-"""The columns of the 99th percentile of the wait, and of the ends of its 95 % interval."""
+ONE_WAY = ("one_way_delay_p99_s", "one_way_delay_p99_low_s", "one_way_delay_p99_high_s")
+"""The columns of the 99th percentile of the one-way delay, and of the ends of its 95 % interval."""
+WAIT = ("delay_p99_s", "delay_p99_low_s", "delay_p99_high_s")
+"""The columns of the 99th percentile of the wait in a queue, and of the ends of its interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantees:
+    """Bounds of a scenario, with runs beside what these measure.
+
+    Attributes:
+        classes: A row for each `[[flows]]` entry, with the columns of `Bounds.classes`, and with runs
+            `ONE_WAY`.
+        queues: A row for each class of packets that a link's queue distinguishes, or one for the link (whose
+            `class` is null), with the columns of `Bounds.link_classes`, and with runs `WAIT`.
+    """
+
+    classes: pl.DataFrame
+    queues: pl.DataFrame
+
+    def to_dict(self) -> dict[str, list[dict[str, Any]]]:
+        """The tables as plain data, where the end of an interval that is not known is null."""
+        from perhop.runs.summary import plain  # noqa: PLC0415 - runs are loaded where something is asked
+
+        def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+            return [
+                {name: plain(value) if name in {*ONE_WAY, *WAIT} else value for name, value in row.items()}
+                for row in frame.iter_rows(named=True)
+            ]
+
+        return {"classes": rows(self.classes), "queues": rows(self.queues)}
 
 
 def guaranteed(
@@ -24,8 +54,8 @@ def guaranteed(
     seed: int = 1,
     progress: Callable[[int, int], None] | None = None,
     waiting: Callable[[float], None] | None = None,
-) -> pl.DataFrame:
-    """Return what each class of the scenario's queues is guaranteed, and what runs of it measure.
+) -> Guarantees:
+    """Return what each class and each queue of a scenario is guaranteed, and what runs of it measure.
 
     Args:
         scenario: See `perhop.run`; the `toml` of an import is one.
@@ -34,16 +64,11 @@ def guaranteed(
         progress: See `perhop.run`.
         waiting: See `perhop.run`.
 
-    Returns:
-        A row for each class of packets that a queue distinguishes, or one for the link. Columns: `link`,
-        `class` (null for a link), `delay_at_most_s`, `backlog_at_most_bytes`, `loss_excluded`, and the
-        reasons where there is no bound, as of `perhop.bound`; with runs also `MEASURED`.
-
     Raises:
         ScenarioError: The scenario is wrong.
-        PerhopError: A run is not possible, or bounds cannot be derived.
+        PerhopError: A run is not possible.
     """
-    import polars as pl  # noqa: PLC0415 - it takes long to load, and an import without bounds needs it not
+    import polars as pl  # noqa: PLC0415 - it takes long to load
 
     from perhop.bounds import deriving  # noqa: PLC0415
     from perhop.runs import simulate  # noqa: PLC0415
@@ -55,24 +80,39 @@ def guaranteed(
     links = found.links.filter(~pl.col("link").is_in(apart.implode()))
     queues = pl.concat([found.link_classes, links], how="diagonal")
     if not runs:
-        return queues
+        return Guarantees(found.classes, queues)
     result = simulate.run(json.loads(text), runs=runs, seed=seed, progress=progress, waiting=waiting)
-    measured = [result.link_summary(), result.link_class_summary()]
+    return Guarantees(
+        _beside(found.classes, [result.group_summary()], ["class"], ONE_WAY),
+        _beside(queues, [result.link_summary(), result.link_class_summary()], ["link", "class"], WAIT),
+    )
+
+
+def _beside(
+    bounds: pl.DataFrame, measured: Sequence[pl.DataFrame], names: Sequence[str], columns: Sequence[str]
+) -> pl.DataFrame:
+    """Bounds with the measured columns of the rows of the same names."""
+    import polars as pl  # noqa: PLC0415
+
     known = {
-        (row["link"], row.get("class")): {name: row.get(name) for name in MEASURED}
+        tuple(row.get(name) for name in names): {column: row.get(column) for column in columns}
         for frame in measured
         for row in frame.iter_rows(named=True)
     }
-    columns = [known[link, name] for link, name in queues.select("link", "class").iter_rows()]
-    return queues.hstack(pl.DataFrame(columns, schema=dict.fromkeys(MEASURED, pl.Float64), orient="row"))
+    rows = [known.get(row, {}) for row in bounds.select(names).iter_rows()]
+    return bounds.hstack(pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.Float64), orient="row"))
 
 
 def lines(frame: pl.DataFrame) -> list[dict[str, str]]:
-    """The classes as a table for readers."""
+    """A table for readers, without rows whose delay is neither bounded nor measured if others have one."""
+    import polars as pl  # noqa: PLC0415
+
     from perhop.show.readable import readable  # noqa: PLC0415
 
-    shown = ("class", "delay_at_most_s", *MEASURED, "loss_excluded")
-    found = frame.select([name for name in shown if name in frame.columns])
+    delays = ("one_way_delay_at_most_s", *ONE_WAY, "delay_at_most_s", *WAIT)
+    kept = [name for name in delays if name in frame.columns]
+    known = frame.filter(pl.any_horizontal(pl.col(kept).is_not_null()))
+    found = (known if known.height else frame).select("class", *kept, "loss_excluded")
     return readable(found.with_columns(found["class"].fill_null("all")), None)
 
 
@@ -83,14 +123,4 @@ def reasons(frame: pl.DataFrame) -> Iterator[str]:
         if row["delay_reason"] is not None:
             lacking.setdefault(row["delay_reason"], []).append(row["class"] or row["link"])
     for reason, classes in lacking.items():
-        yield f"no bound of the delay of {', '.join(classes)}: {reason}"
-
-
-def records(frame: pl.DataFrame) -> Sequence[Mapping[str, Any]]:
-    """The classes as plain data for JSON, where the end of an interval that is not known is null."""
-    from perhop.runs.summary import plain  # noqa: PLC0415
-
-    return [
-        {name: plain(value) if name in MEASURED else value for name, value in row.items()}
-        for row in frame.iter_rows(named=True)
-    ]
+        yield f"no bound for {', '.join(classes)}: {reason}"

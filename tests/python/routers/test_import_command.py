@@ -95,7 +95,7 @@ def test_each_class_has_its_guarantee_beside_what_runs_measure(perhop: Perhop, t
     assert written["flows"] == [{**calls, "dscp": "EF", **ends}, data, {**rest, **ends}]
     assert written["profiles"] == given["profiles"]
     report = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))
-    rows = {row["class"]: row for row in report["guarantees"]}
+    rows = {row["class"]: row for row in report["guarantees"]["queues"]}
     assert list(rows) == ["VOICE", "BUSINESS", "class-default"]
     link = bound(tmp_path / "b.toml").link_classes.to_dicts()
     assert [{name: row[name] for name in link[0]} for row in rows.values()] == link
@@ -105,13 +105,21 @@ def test_each_class_has_its_guarantee_beside_what_runs_measure(perhop: Perhop, t
     assert 0 < voice["delay_p99_low_s"] <= voice["delay_p99_s"] < voice["delay_at_most_s"]
     head = "Waiting time in each queue with the traffic of users.toml: at most in any run, and the 99th"
     assert f"{head} percentile in 2 runs" in " ".join(done.out.split())
-    table = done.out.partition("Waiting time in each queue")[2]
+    classes, _, table = done.out.partition("Waiting time in each queue")
     assert re.search(r"class +at most, ms +delay p99, ms +loss excluded\n", table)
     assert re.search(r"VOICE +0\.8401 +0\.\d+ .*yes\n", table)
-    frame = guaranteed(tmp_path / "b.toml", runs=2)
-    assert frame["delay_p99_s"].to_list()[:2] == pytest.approx(
-        [rows[name]["delay_p99_s"] for name in ("VOICE", "BUSINESS")], rel=1e-3
-    )
+    # A packet of a call waits, is sent, and takes 5 ms.
+    calls, data, rest = report["guarantees"]["classes"]
+    assert calls["one_way_delay_at_most_s"] == pytest.approx(0.84e-3 + 200 * 8 / 20e6 + 5e-3, rel=1e-4)
+    assert 5e-3 < calls["one_way_delay_p99_s"] < calls["one_way_delay_at_most_s"]
+    assert data["one_way_delay_at_most_s"] is None
+    head = r"One-way delay of each class with the traffic of users.toml: at most in any run, and the 99th"
+    assert head in " ".join(classes.split())
+    assert re.search(r"class +one-way at most, ms +one-way delay p99, ms +loss excluded\n", classes)
+    assert f"no bound for data: {data['delay_reason']}" in " ".join(classes.split())
+    again = guaranteed(tmp_path / "b.toml", runs=2)
+    assert again.to_dict() == report["guarantees"]
+    assert again.classes["class"].to_list() == ["calls", "data", rest["class"]]
 
 
 def test_a_template_has_guarantees_without_runs_and_a_reason_where_there_is_none(
@@ -123,10 +131,12 @@ def test_a_template_has_guarantees_without_runs_and_a_reason_where_there_is_none
     assert done.code == 0, done.err
     assert "the template of traffic: at most in any run\n" in done.out
     assert "p99" not in done.out
-    rows = json.loads((tmp_path / "e.json").read_text(encoding="utf-8"))["guarantees"]
-    assert rows == guaranteed(tmp_path / "e.toml").to_dicts()
+    assert "One-way" not in done.out
+    report = json.loads((tmp_path / "e.json").read_text(encoding="utf-8"))["guarantees"]
+    assert report == guaranteed(tmp_path / "e.toml").to_dict()
+    rows = report["queues"]
     assert [(row["class"], row["delay_at_most_s"]) for row in rows] == [(None, None)]
-    assert f"no bound of the delay of e: {rows[0]['delay_reason']}" in " ".join(done.out.split())
+    assert f"no bound for e: {rows[0]['delay_reason']}" in " ".join(done.out.split())
 
 
 def test_a_queue_without_classes_has_one_line(perhop: Perhop, tmp_path: Path) -> None:
