@@ -27,7 +27,7 @@ fail() {
 }
 
 if [[ $optional && -e $out/page.js ]]; then
-    sources=(Cargo.toml Cargo.lock crates/perhop-{core,sim,scenario,explorer} explorer/{src,gallery,package-lock.json,build.mjs})
+    sources=(Cargo.toml Cargo.lock crates/perhop-{core,sim,bounds,scenario,explorer} explorer/{src,gallery,package-lock.json,build.mjs})
     [[ -z $(find "${sources[@]}" -type f -newer "$out/page.js" -print -quit) ]] ||
         echo 'the explorer (perhop explore) is older than its sources; `make explorer` builds it anew'
     exit 0

@@ -193,6 +193,8 @@ export const EVENT = { id: 0, time: 1, link: 2, flow: 3, color: 4, reason: 5, is
 /** What a link's packets waited, since the end of the warm-up: `counts[i]` packets up to `upperS[i]`, the longest of them `longestS[i]`. */
 export interface Histogram {
   link: number;
+  /** The class of packets that the link's queue distinguishes (the first 6 of them follow all packets); null for all packets. */
+  class: string | null;
   upperS: Float64Array;
   longestS: Float64Array;
   counts: Float64Array;
@@ -291,6 +293,32 @@ export interface Intervals {
   done: number;
   rows: Interval[];
   wallMs: number;
+  /** What no run exceeds, with the last message. */
+  bounds?: Bounds;
+}
+
+/** The longest that a delay can be in any run, or why nothing bounds it. */
+export type DelayBound = { at_most_s: number } | { reason: string };
+
+/** A class of packets or of flows with its bound. */
+export interface Bounded {
+  name: string;
+  delay: DelayBound;
+}
+
+/** Bounds of the wait at a link: of any packet, and of each class that its queue distinguishes; no class where it distinguishes none. */
+export interface LinkBounds extends Bounded {
+  classes: Bounded[];
+}
+
+/** What no run of a scenario exceeds, with any seed and the warm-up included, while its values stay as they are. */
+export interface Bounds {
+  /** Links with a queue. */
+  links: LinkBounds[];
+  /** Classes of flows, with the largest one-way delay of their flows. */
+  flows: Bounded[];
+  /** Why none could be derived; empty if they are. */
+  failure: string;
 }
 
 /** A scenario of the gallery (`gallery/index.json`). */
@@ -329,6 +357,7 @@ export type Request =
   | { id: number; do: "edit"; toml: string; path: string; value: string } // the text with another value, nothing changes
   | { id: number; do: "intervals"; rows: number[][] } // mean and ends of the interval of each row
   | { id: number; do: "measure"; toml: string; seed: string } // one whole run, for intervals
+  | { id: number; do: "bounds"; toml: string } // what no run of it exceeds
   | { id: number; do: "fingerprint"; toml: string; seed: string };
 
 export type Reply = { id: number; ok: true; value: unknown } | { id: number; ok: false; problem: Problem };
@@ -362,6 +391,8 @@ export interface Session {
   edited(toml: string, path: string, value: string): Promise<string>;
   /** Runs whole runs of these seeds in other workers; called again, it gives up the earlier request. */
   intervals(toml: string, seeds: string[], progress?: (so_far: Intervals) => void): Promise<Intervals>;
+  /** What no run of this text exceeds; derived in another worker, so that no run waits for it. */
+  bounds(toml: string): Promise<Bounds>;
   close(): void;
 }
 

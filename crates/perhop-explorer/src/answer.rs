@@ -7,6 +7,7 @@ use perhop_core::Reason;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::bounds::bounds;
 use crate::controls;
 use crate::describe::{self, Column, Opened};
 use crate::measure::{fingerprint_of, interval, rows, whole};
@@ -40,6 +41,7 @@ enum Request {
     Check { toml: String },
     Edit { toml: String, path: String, value: String },
     Measure { toml: String, seed: String },
+    Bounds { toml: String },
     Intervals { rows: Vec<Vec<f64>> },
     Fingerprint { toml: String, seed: String },
 }
@@ -75,6 +77,7 @@ fn handle(session: &mut Option<Session>, request: Request, numbers: &mut Vec<f64
             let (scenario, outcome) = whole(&toml, seed_of(&seed)?)?;
             Ok(json!(rows(&scenario, &outcome)))
         }
+        Request::Bounds { toml } => bounds(&toml),
         Request::Intervals { rows } => Ok(rows.iter().map(|values| interval(values)).collect()),
         Request::Fingerprint { toml, seed } => {
             Ok(json!(format!("{:016x}", fingerprint_of(&toml, seed_of(&seed)?)?)))

@@ -11,6 +11,8 @@ const MOST_EVENTS: usize = 2000;
 const MOST_PACKETS: usize = 400;
 /// How far histograms are apart in simulated time, at least, in parts of the run.
 const HISTOGRAMS: u64 = 200;
+/// Classes of a link that have histograms of their own: as many as a chart's colors tell apart.
+const MOST_CLASSES: usize = 6;
 
 /// Adds what is new of a run to `numbers`, and says how much of what it is.
 pub fn frame(run: &mut LiveRun, numbers: &mut Vec<f64>) -> Value {
@@ -66,7 +68,8 @@ fn waiting(run: &mut LiveRun, numbers: &mut Vec<f64>) -> usize {
     links.len()
 }
 
-/// How long packets waited, now and then.
+/// How long packets waited, now and then: all of a link, and those of each class that its queue
+/// distinguishes.
 fn histograms(run: &mut LiveRun, now: Instant, numbers: &mut Vec<f64>) -> Vec<Value> {
     let apart = Duration::from_nanos(run.end().as_nanos() / HISTOGRAMS);
     if run.shown_histograms.is_some_and(|last| now < last + apart && now < run.end()) {
@@ -77,15 +80,26 @@ fn histograms(run: &mut LiveRun, now: Instant, numbers: &mut Vec<f64>) -> Vec<Va
     let mut shown = Vec::new();
     for link in sampled(stepping) {
         let Some(view) = stepping.link(link) else { continue };
-        let delays = DelayHistogram::sum(&view.statistics.delays);
-        let (edges, counts) = delays.bins();
-        // Each bin has an upper edge; bins before the first packet are left out.
-        let first =
-            counts.iter().position(|counts| counts.iter().any(|&count| count > 0)).unwrap_or(counts.len());
-        numbers.extend(edges.iter().skip(first + 1));
-        numbers.extend(delays.longest()[first..].iter().map(|longest| longest.as_secs_f64()));
-        numbers.extend(counts[first..].iter().map(|counts| counts.iter().sum::<u64>() as f64));
-        shown.push(json!({"link": link, "bins": counts.len() - first}));
+        let of_classes = &view.statistics.delays;
+        let bins = histogram(&DelayHistogram::sum(of_classes), numbers);
+        shown.push(json!({"link": link, "class": null, "bins": bins}));
+        if of_classes.len() > 1 {
+            for ((name, _), delays) in view.classes.iter().zip(of_classes).take(MOST_CLASSES) {
+                shown.push(json!({"link": link, "class": name, "bins": histogram(delays, numbers)}));
+            }
+        }
     }
     shown
+}
+
+/// Adds a histogram's bins, and says how many they are: their upper edges, their longest delays, and their
+/// counts. Bins before the first packet are left out.
+fn histogram(delays: &DelayHistogram, numbers: &mut Vec<f64>) -> usize {
+    let (edges, counts) = delays.bins();
+    let first =
+        counts.iter().position(|counts| counts.iter().any(|&count| count > 0)).unwrap_or(counts.len());
+    numbers.extend(edges.iter().skip(first + 1));
+    numbers.extend(delays.longest()[first..].iter().map(|longest| longest.as_secs_f64()));
+    numbers.extend(counts[first..].iter().map(|counts| counts.iter().sum::<u64>() as f64));
+    counts.len() - first
 }

@@ -25,6 +25,7 @@
 )]
 
 mod answer;
+mod bounds;
 mod controls;
 mod default_value;
 mod describe;

@@ -8,7 +8,7 @@ interface RunHeader {
   eventsLeftOut: number;
   flight: number;
   waiting: number;
-  histograms: { link: number; bins: number }[];
+  histograms: { link: number; class: string | null; bins: number }[];
 }
 
 /** What the engine says of a frame. */
@@ -33,7 +33,7 @@ export function frameOf(header: Header, numbers: Float64Array, columns: number[]
     const flight = Float32Array.from(next(run.flight * 4));
     const waiting = Float32Array.from(next(run.waiting * 3));
     const histograms = run.histograms.map(
-      ({ link, bins }): Histogram => ({ link, upperS: next(bins), longestS: next(bins), counts: next(bins) }),
+      ({ bins, ...of }): Histogram => ({ ...of, upperS: next(bins), longestS: next(bins), counts: next(bins) }),
     );
     return { samples, events, eventsLeftOut: run.eventsLeftOut, flight, waiting, histograms };
   });

@@ -1,6 +1,7 @@
 /** The page's side of the engine: requests as promises, and runs of several seeds in workers of their own. */
 
 import {
+  type Bounds,
   type Changed,
   type Explanation,
   type ExportKind,
@@ -17,6 +18,7 @@ import {
   type Taken,
   type Which,
 } from "../protocol.ts";
+import { Bounding } from "./bounding.ts";
 import { Seeds } from "./seeds.ts";
 
 /** A request without its number. */
@@ -96,10 +98,13 @@ export async function openSession(files: Files = BESIDE): Promise<Session> {
 class WorkerSession implements Session {
   readonly #remote: Remote;
   readonly #seeds: Seeds;
+  readonly #bounding: Bounding;
 
   constructor(module: WebAssembly.Module, worker: URL) {
     this.#remote = new Remote(module, worker);
-    this.#seeds = new Seeds(() => new Remote(module, worker));
+    const start = () => new Remote(module, worker);
+    this.#seeds = new Seeds(start);
+    this.#bounding = new Bounding(start);
   }
 
   set onframe(handle: (frame: Frame) => void) {
@@ -154,8 +159,12 @@ class WorkerSession implements Session {
   intervals(toml: string, seeds: string[], progress?: (soFar: Intervals) => void): Promise<Intervals> {
     return this.#seeds.run(toml, seeds, progress);
   }
+  bounds(toml: string): Promise<Bounds> {
+    return this.#bounding.derive(toml);
+  }
   close(): void {
     this.#remote.close();
     this.#seeds.close();
+    this.#bounding.close();
   }
 }

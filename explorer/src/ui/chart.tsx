@@ -3,7 +3,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { number } from "./format.ts";
-import { DASHES, type Palette, palette } from "./theme.ts";
+import { Marked } from "./marked.tsx";
+import { DASHES, type Palette } from "./palette.ts";
+import { palette } from "./theme.ts";
+import { drawUprights, type Upright } from "./uprights.ts";
 
 /** A line of a chart. */
 export interface Line {
@@ -23,6 +26,8 @@ export interface Line {
   unlisted?: boolean;
   /** What the legend shows instead of the latest value. */
   note?: string;
+  /** What a legend with `columns` shows in each of them instead of the note. */
+  figures?: string[];
 }
 
 /** A horizontal line with a name, such as a threshold. */
@@ -45,6 +50,11 @@ export interface ChartProps {
   yRange?: [number, number | null];
   lines: Line[];
   levels?: Level[];
+  uprights?: Upright[];
+  /** The legend is a table with these columns, which lines have `figures` for. */
+  columns?: string[];
+  /** Sentences below the chart, in which backticks set code off. */
+  remarks?: string[];
   /** A vertical line at this x, such as the present time. */
   cursor?: number;
   height?: number;
@@ -152,7 +162,7 @@ function options(
       }),
     ],
     hooks: {
-      draw: [(u) => levels(u, latest.current, colors)],
+      draw: [(u) => levels(u, latest.current, colors), (u) => drawUprights(u, latest.current.uprights ?? [], colors)],
       setCursor: [(u) => onPoint((u.cursor.left ?? -1) < 0 ? null : (u.cursor.idx ?? null))],
     },
   };
@@ -335,12 +345,12 @@ export function Chart(props: ChartProps) {
   const at = point !== null && point < props.x.length ? point : null;
   const peak = above(props);
   const last = props.x.length - 1;
-  const said = (line: Line) => `${line.label} ${valueAt(line, at, props.unit)}`;
+  const known = (line: Line) => valueAt(line, at, props.unit);
+  const pointed = at === null ? null : `${number(props.x[at] ?? 0)} ${unitOfX(props)}`;
+  const said = (line: Line) => `${line.label} ${known(line)}`;
   // A running chart does not talk by itself.
   const spoken =
-    at === null
-      ? "the latest values; arrow keys go to others"
-      : `at ${number(props.x[at] ?? 0)} ${unitOfX(props)}: ${listed.map(said).join(", ")}`;
+    pointed === null ? "the latest values; arrow keys go to others" : `at ${pointed}: ${listed.map(said).join(", ")}`;
   // As the pointer does: its values stand in the legend, and are what a screen reader hears.
   const move = (event: KeyboardEvent) => {
     const to = moved(event.key, at ?? last, shownPart(props));
@@ -357,23 +367,23 @@ export function Chart(props: ChartProps) {
   return (
     <section class="chart" aria-labelledby={`${props.id}-title`}>
       <h3 id={`${props.id}-title`}>{props.title}</h3>
-      <ul class="legend">
-        {listed.map((line) => {
-          const known = valueAt(line, at, props.unit);
-          return (
+      {props.columns ? (
+        <LegendTable columns={props.columns} lines={listed} at={pointed} value={known} />
+      ) : (
+        <ul class="legend">
+          {listed.map((line) => (
             <li key={line.label}>
-              <Swatch color={line.color} dash={line.dash ?? DASHES[0] ?? []} points={line.points} />
-              <span>{line.label}</span>
-              <b>{at === null ? (line.note ?? known) : known}</b>
+              <Key line={line} />
+              <b>{at === null ? (line.note ?? known(line)) : known(line)}</b>
             </li>
-          );
-        })}
-        {at !== null && (
-          <li class="pointed">
-            at <b>{`${number(props.x[at] ?? 0)} ${unitOfX(props)}`}</b>
-          </li>
-        )}
-      </ul>
+          ))}
+          {pointed !== null && (
+            <li class="pointed">
+              at <b>{pointed}</b>
+            </li>
+          )}
+        </ul>
+      )}
       {listed.length === 0 ? (
         <div class="plot" ref={place} aria-hidden="true" />
       ) : (
@@ -392,10 +402,63 @@ export function Chart(props: ChartProps) {
         />
       )}
       {props.hint && <p class="hint">{props.hint}</p>}
+      {props.remarks?.map((text) => (
+        <p class="hint" key={text}>
+          <Marked text={text} />
+        </p>
+      ))}
       {peak && (
         <p class="hint peak">{`The peak of ${number(peak.value)} ${props.unit} at ${number(peak.x)} ${unitOfX(props)} lies above the axis.`}</p>
       )}
     </section>
+  );
+}
+
+/** A line's sample and name. */
+function Key({ line }: { line: Line }) {
+  return (
+    <>
+      <Swatch color={line.color} dash={line.dash ?? DASHES[0] ?? []} points={line.points} />
+      <span>{line.label}</span>
+    </>
+  );
+}
+
+/** A legend with several figures of each line; under the pointer their values there. */
+function LegendTable(props: { columns: string[]; lines: Line[]; at: string | null; value: (line: Line) => string }) {
+  const { columns, lines, at, value } = props;
+  return (
+    <table class="legend">
+      <thead>
+        <tr>
+          <th scope="col">
+            <span class="unseen">curve</span>
+          </th>
+          {at === null &&
+            columns.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          {at !== null && (
+            <th scope="col" class="pointed" colSpan={columns.length}>
+              at <b>{at}</b>
+            </th>
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        {lines.map((line) => (
+          <tr key={line.label}>
+            <th scope="row">
+              <Key line={line} />
+            </th>
+            {at === null && columns.map((name, i) => <td key={name}>{line.figures?.[i]}</td>)}
+            {at !== null && <td colSpan={columns.length}>{value(line)}</td>}
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

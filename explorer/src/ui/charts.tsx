@@ -1,7 +1,9 @@
 // The charts of the page: each of the first run, and beside it the same of the second on the same axes.
 
 import { signal } from "@preact/signals";
+import { bounds } from "./bounding.ts";
 import { Chart, type ChartProps } from "./chart.tsx";
+import { delays, FIGURES } from "./delays.ts";
 import { number } from "./format.ts";
 import * as store from "./store.ts";
 import { palette } from "./theme.ts";
@@ -99,8 +101,6 @@ export function Charts() {
   if (!shown) return null;
   const pair = store.second.value !== null;
   const link = (of: store.Shown) => store.linkOf(of.opened);
-  const lastOf = store.runs.value.map((run) => run?.history.histograms.get(store.linkOf(run.opened)));
-  const cdf = views.delays(lastOf, pair ? [runName(0), runName(1)] : ["queueing delay"], colors);
   const over = pair
     ? views.delayOver(
         store.runs.value.map((run) => run?.history ?? null),
@@ -166,19 +166,41 @@ export function Charts() {
           levels={over.levels ?? []}
         />
       )}
-      {cdf && (
-        <Chart
-          id="delay"
-          title="Distribution of queueing delay"
-          hint="Percent of packets that waited no longer, since the warm-up."
-          unit="%"
-          x={cdf.x}
-          xUnit="queueing delay, ms"
-          yRange={[0, 100]}
-          lines={cdf.lines}
-        />
-      )}
+      <Waits />
     </section>
+  );
+}
+
+/** How long packets waited, and what no packet waits longer. */
+function Waits() {
+  void store.drawn.value;
+  const pair = store.second.value !== null;
+  const waits = store.runs.value.flatMap((run, which) => {
+    if (!run) return [];
+    const link = run.opened.links[store.linkOf(run.opened)]?.name ?? "";
+    const found = bounds.value[which as 0 | 1];
+    const changed = store.changes.value.findLast((change) => change.which === which);
+    const name = pair ? runName(which as 0 | 1) : "";
+    const histograms = run.history.histograms.get(store.linkOf(run.opened)) ?? [];
+    return [{ name, link, histograms, bounds: found, changedS: changed?.atS ?? null }];
+  });
+  const view = delays(waits, palette.value);
+  if (!view) return null;
+  return (
+    <Chart
+      id="delay"
+      title="Distribution of queueing delay"
+      hint={`Percent of packets that waited no longer, since the warm-up.${view.uprights.length > 0 ? " At most: in any run, warm-up included." : ""}`}
+      columns={FIGURES}
+      remarks={view.remarks}
+      unit="%"
+      x={view.x}
+      xUnit="queueing delay, ms"
+      xRange={view.xRange}
+      yRange={[0, 100]}
+      lines={view.lines}
+      uprights={view.uprights}
+    />
   );
 }
 

@@ -10,6 +10,14 @@ export function number(value: number): string {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
+/** A bound with four significant digits, rounded up, so that what is shown holds, too. */
+export function atMost(value: number): string {
+  const decimals = Math.max(0, Math.min(9, 3 - Math.floor(Math.log10(value))));
+  // What a bound in binary digits is above its decimal ones does not count.
+  const text = (Math.ceil(value * 10 ** decimals * (1 - 1e-12)) / 10 ** decimals).toFixed(decimals);
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
 /** A fraction as percent. */
 export function percent(fraction: number): string {
   if (!Number.isFinite(fraction)) return "–";

@@ -21,7 +21,8 @@ export class History {
   times: number[] = [];
   columns: number[][];
   signals: Signal[] = [];
-  histograms = new Map<number, Histogram>();
+  /** The waits at each link: those of all packets, and those of each class that its queue distinguishes. */
+  histograms = new Map<number, Histogram[]>();
   flight: Float32Array = new Float32Array();
   waiting: Float32Array = new Float32Array();
 
@@ -58,7 +59,10 @@ export class History {
       });
     }
     if (this.signals.length > MOST_SIGNALS) this.signals.splice(0, this.signals.length - MOST_SIGNALS);
-    for (const histogram of frame.histograms) this.histograms.set(histogram.link, histogram);
+    for (const histogram of frame.histograms) {
+      if (histogram.class === null) this.histograms.set(histogram.link, [histogram]);
+      else this.histograms.get(histogram.link)?.push(histogram);
+    }
     this.flight = frame.flight;
     this.waiting = frame.waiting;
   }
@@ -117,7 +121,7 @@ export function mean(times: number[], values: number[] | null, since: number): n
   return count === 0 ? null : total / count;
 }
 
-/** The share of packets that waited no longer, in percent, at the upper end of each bucket. */
+/** The share of packets that waited no longer, in percent: at the longest wait of each bucket, and at the upper end of an empty one. */
 export function cumulative(histogram: Histogram): { upperMs: number[]; percent: number[] } {
   const total = histogram.counts.reduce((sum, count) => sum + count, 0);
   const upperMs: number[] = [0];
@@ -125,9 +129,8 @@ export function cumulative(histogram: Histogram): { upperMs: number[]; percent: 
   let below = 0;
   for (let i = 0; i < histogram.counts.length && below < total; i++) {
     const count = histogram.counts[i] ?? 0;
-    const upper = histogram.upperS[i] ?? 0;
+    const upper = (count > 0 ? histogram.longestS[i] : histogram.upperS[i]) ?? 0;
     below += count;
-    if (!Number.isFinite(upper)) continue;
     upperMs.push(upper * 1000);
     percent.push((100 * below) / total);
   }

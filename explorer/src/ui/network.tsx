@@ -6,9 +6,10 @@ import { runName } from "./charts.tsx";
 import { FALL, type Falling, launch, whereabouts } from "./falling.ts";
 import type { History } from "./history.ts";
 import { type Layout, layout, type Point } from "./layout.ts";
+import type { Palette } from "./palette.ts";
 import { classShape, DIAMOND as MARK, PRECEDENCE_SHAPES, polygon, type Shape, trace } from "./shapes.ts";
 import * as store from "./store.ts";
-import { type Palette, palette, reducedMotion } from "./theme.ts";
+import { palette, reducedMotion } from "./theme.ts";
 import { classOf, classStyle, colorNames } from "./views.ts";
 
 /** Of the drops and marks since the last picture at most so many are looked at. */

@@ -1,7 +1,7 @@
 // Several seeds: means over the runs with 95 % intervals, and differences of the two runs on the same seeds.
 
-import type { Interval } from "../protocol.ts";
-import { measure } from "./format.ts";
+import type { Bounds, Interval } from "../protocol.ts";
+import { atMost, measure } from "./format.ts";
 import { paired } from "./paired.ts";
 import * as store from "./store.ts";
 
@@ -71,7 +71,13 @@ export function Seeds() {
             </thead>
             <tbody>
               {a.rows.map((row) => (
-                <Row key={row.name} row={row} other={b?.rows.find(({ name }) => name === row.name)} both={both} />
+                <Row
+                  key={row.name}
+                  row={row}
+                  other={b?.rows.find(({ name }) => name === row.name)}
+                  both={both}
+                  atMost={[boundOf(a.bounds, row.name), boundOf(b?.bounds, row.name)]}
+                />
               ))}
             </tbody>
           </table>
@@ -88,7 +94,20 @@ function isKnown({ low, high }: Interval): boolean {
   return high > low;
 }
 
-function Row(props: { row: Interval; other: Interval | undefined; both: boolean }) {
+/** The bound of a 99th percentile in s; null where there is none. */
+function boundOf(bounds: Bounds | undefined, measure: string): number | null {
+  const bounded =
+    bounds?.links.find(({ name }) => measure === `links.${name}.delay_p99_s`) ??
+    bounds?.flows.find(({ name }) => measure === `flows.${name}.one_way_delay_p99_s`);
+  return bounded && "at_most_s" in bounded.delay ? bounded.delay.at_most_s : null;
+}
+
+function Row(props: {
+  row: Interval;
+  other: Interval | undefined;
+  both: boolean;
+  atMost: readonly [number | null, number | null];
+}) {
   const { row, other } = props;
   const { name, unit, text } = measure(row.name, row.unit);
   const difference = other ? paired(row.values, other.values) : null;
@@ -96,6 +115,10 @@ function Row(props: { row: Interval; other: Interval | undefined; both: boolean 
   const runs = ({ values }: Interval) => {
     const known = values.filter((value) => value !== null).length;
     return known < values.length && <small>{` of ${known} of ${values.length} runs; the others have no value`}</small>;
+  };
+  const most = (which: 0 | 1) => {
+    const value = props.atMost[which];
+    return value !== null && <small>{` at most ${atMost(value * 1000)}`}</small>;
   };
   return (
     <tr>
@@ -107,12 +130,14 @@ function Row(props: { row: Interval; other: Interval | undefined; both: boolean 
         {text(row.mean)}
         {props.both && half(row)}
         {runs(row)}
+        {most(0)}
       </td>
       {props.both && (
         <td>
           {other && text(other.mean)}
           {other && half(other)}
           {other && runs(other)}
+          {most(1)}
         </td>
       )}
       {props.both && (

@@ -14,6 +14,7 @@ import {
   type Which,
 } from "../protocol.ts";
 import { type Change, decodeState, encodeState, isSeed, MOST_CHANGES, MOST_LINK, type PageState } from "../state.ts";
+import { followBounds } from "./bounding.ts";
 import { History } from "./history.ts";
 import {
   changes,
@@ -66,6 +67,7 @@ export async function begin(engine: Session, entries: GalleryEntry[]): Promise<v
   engine.onframe = onFrame;
   engine.onfault = (text) => say(`The engine has failed: ${text}. Reload the page.`, true);
   gallery.value = entries;
+  followBounds(engine);
   addEventListener("hashchange", () => void fromAddress());
   await fromAddress();
 }
@@ -555,8 +557,10 @@ export async function measure(): Promise<void> {
       // What a change replaces stays in sight until the new runs are done.
       if (value.done === seeds.length || !follow.value) intervals.value = found;
     };
+    const bounds = session?.bounds(run.opened.toml);
     const all = await attempt((engine) => engine.intervals(run.opened.toml, seeds, take));
-    if (all) take(all);
+    const derived = await bounds;
+    if (all && derived) take({ ...all, bounds: derived });
   }
   if (turn === measurement) measuring.value = false;
 }

@@ -1,10 +1,10 @@
 // What the charts show of a run: from columns of samples to lines, thresholds and rates.
 
-import type { Column, Histogram, Line as Level_, LinkInfo, Opened } from "../protocol.ts";
+import type { Column, Line as Level_, LinkInfo, Opened } from "../protocol.ts";
 import type { Level, Line } from "./chart.tsx";
 import { percent } from "./format.ts";
-import { cumulative, growth, type History, mean, quantile, rate } from "./history.ts";
-import { DASHES, type Palette } from "./theme.ts";
+import { growth, type History, mean, rate } from "./history.ts";
+import { DASHES, type Palette } from "./palette.ts";
 
 const COLOR_NAMES = ["green", "yellow", "red"] as const;
 /** Drop precedences as the papers call them, where only two are in use. */
@@ -228,34 +228,6 @@ function heldByReceiver(history: History, flow: number): string | null {
     history.values((column) => column.kind === kind && column.flow === flow)?.at(-1) ?? 0;
   const share = last("receiverLimited") / last("active");
   return share > 0.05 ? `${percent(share)} of the time limited by its receiver’s window` : null;
-}
-
-/** The distribution of queueing delay at a link, of one run or of two on one axis. */
-export function delays(histograms: (Histogram | undefined)[], names: string[], colors: Palette): View | null {
-  const curves = histograms.map((histogram) => (histogram ? cumulative(histogram) : null));
-  const x = [...new Set(curves.flatMap((curve) => curve?.upperMs ?? []))].sort((a, b) => a - b);
-  if (x.length < 2) return null;
-  const lines: Line[] = [];
-  curves.forEach((curve, which) => {
-    if (!curve || curve.upperMs.length < 2) return;
-    let at = 0;
-    const values = x.map((upper) => {
-      while (at + 1 < curve.upperMs.length && (curve.upperMs[at + 1] ?? 0) <= upper) at++;
-      return curve.percent[at] ?? 100;
-    });
-    const median = quantile(histograms[which], 0.5);
-    const high = quantile(histograms[which], 0.99);
-    lines.push({
-      label: names[which] ?? "",
-      values,
-      color: colors.series[which] ?? colors.ink,
-      dash: DASHES[which] ?? [],
-      width: 2.25,
-      filled: which === 0,
-      note: median === null || high === null ? "–" : `median ${median.toFixed(1)} ms, 99 %: ${high.toFixed(1)} ms`,
-    });
-  });
-  return lines.length === 0 ? null : { unit: "%", x, lines };
 }
 
 /** Queueing delay of both runs on one axis, with the targets of their mechanisms. */

@@ -5,6 +5,31 @@ import { expect, open, openText, scenario, shot, test, until } from "./page.ts";
 
 const LINK = `links.bottleneck = { from = "a", to = "b", rate = "10Mbps", delay = "20ms", queue = { aqm = "red", limit = "200p", thresholds = "30/90/0.1" } }`;
 
+/** Calls before a download. */
+const PRIORITY = `duration = "20s"
+[links.line]
+from = "a"
+to = "b"
+rate = "10Mbps"
+delay = "5ms"
+queue = { scheduler = "priority", queues = [
+  { name = "voice", match = { dscp = 46 }, rule = { aqm = "drop-tail", limit = "100p" } },
+  { name = "data", rule = { aqm = "drop-tail", limit = "100p" } },
+] }
+[[flows]]
+name = "calls"
+count = 10
+from = "a"
+to = "b"
+dscp = 46
+transport = { udp = "cbr", rate = "80kbps", packet = "200B" }
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+transport = { tcp = "newreno" }
+`;
+
 /** Flows of TCP over a link with RED. */
 function flows(count: number): string {
   return `duration = "30s"
@@ -24,6 +49,20 @@ async function standing(slider: Locator): Promise<{ max: number; value: number }
 /** The legend of the chart with this heading. */
 function legend(page: Page, heading: string | RegExp): Locator {
   return page.locator(".chart", { has: page.getByRole("heading", { name: heading }) }).locator(".legend");
+}
+
+/** Remembers what is written on pictures from the next load on; returns how to read it. */
+async function writing(page: Page): Promise<() => Promise<string[]>> {
+  await page.addInitScript(() => {
+    const texts = new Set<string>();
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+      texts.add(text);
+      fillText.call(this, text, ...rest);
+    };
+    Object.assign(globalThis, { texts });
+  });
+  return () => page.evaluate(() => [...(globalThis as unknown as { texts: Set<string> }).texts]);
 }
 
 /** For each of these colors, `#rrggbb`, the rows of a network's picture in which it is, between two shares of its width. */
@@ -89,25 +128,54 @@ for (const width of [1280, 390]) {
     });
 
     test("a hundred flows count as a hundred", async ({ page }) => {
-      await page.addInitScript(() => {
-        const texts = new Set<string>();
-        const { fillText } = CanvasRenderingContext2D.prototype;
-        CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
-          texts.add(text);
-          fillText.call(this, text, ...rest);
-        };
-        Object.assign(globalThis, { texts });
-      });
+      const texts = await writing(page);
       await openText(page, flows(100), { atS: 12 });
       const line = legend(page, "Throughput and profiles").locator("li").first();
       await expect(line).toContainText("bulk (100 flows)");
       const mbps = async () => Number.parseFloat((await line.locator("b").textContent()) ?? "");
       await expect.poll(mbps).toBeGreaterThan(9);
       await expect(legend(page, "Congestion windows")).toContainText("bulk (16 of 100)");
-      const texts = await page.evaluate(() => [...(globalThis as unknown as { texts: Set<string> }).texts]);
-      expect(texts).toContain("bulk ×100");
+      expect(await texts()).toContain("bulk ×100");
       await expect(page.locator(".network canvas")).toHaveAttribute("aria-label", /100 flows/);
       await shot(page, `hundred-${width}`);
+    });
+
+    test("the bound of waits is a line or an arrow, with its figure in the legend; a change moves it", async ({
+      page,
+    }) => {
+      const drawn = await writing(page);
+      const chart = page.locator(".chart", { has: page.getByRole("heading", { name: "Distribution of queueing" }) });
+      const row = (name: string) => chart.getByRole("row", { name });
+      await openText(page, PRIORITY, { atS: 8 });
+      await expect(row("voice")).toHaveText(/2\.241$/);
+      await expect(row("data")).toHaveText(/89\.72$/);
+      expect(await drawn()).toEqual(expect.arrayContaining(["voice at most 2.241 ms", "data at most 89.72 ms"]));
+      await chart.scrollIntoViewIfNeeded();
+      await shot(page, `bounds-${width}`);
+      // Beyond the axis: an arrow.
+      const limit = page.getByRole("textbox", { name: "queue queues[1] rule limit of links.line" });
+      await limit.fill("1000");
+      await limit.press("Enter");
+      await expect(row("data")).toHaveText(/873\.1$/);
+      await expect.poll(drawn).toContain("data at most 873.1 ms →");
+      await expect(chart).toContainText("This run had other values until 8.00 s");
+      await chart.scrollIntoViewIfNeeded();
+      await shot(page, `bounds-far-${width}`);
+    });
+
+    test("a run that is paused behind its warm-up has its distribution and bound", async ({ page }) => {
+      await openText(page, scenario("red"), { atS: 12 });
+      await expect(page.getByRole("row", { name: "queueing delay" })).toHaveText(/96\.81$/);
+    });
+
+    test("where waits have no bound, the chart says why", async ({ page }) => {
+      await openText(page, scenario("asymmetric-best-effort"), { atS: 20 });
+      const chart = page.locator(".chart", { has: page.getByRole("heading", { name: "Distribution of queueing" }) });
+      await expect(chart).toContainText("No bound: the arrivals of both services together are not below the rate");
+      await expect(chart.getByRole("row", { name: "green" })).toHaveText(/none$/);
+      await chart.scrollIntoViewIfNeeded();
+      await page.getByLabel("Colors").selectOption("dark");
+      await shot(page, `bounds-none-${width}`);
     });
 
     test("no two controls have one name", async ({ page }) => {
