@@ -22,6 +22,8 @@ const MOST_VISITS: usize = 50;
 struct AtHop {
     all: Result<Concave, String>,
     parts: Vec<Part>,
+    /// By how much closer packets of one flow may be than at the first link; `None` without a bound.
+    closer: Option<Duration>,
 }
 
 /// A network under analysis.
@@ -205,11 +207,16 @@ impl<'a> Analysis<'a> {
             self.own[number][place] = first..coming.len();
             passed.push((number, place, here));
         }
-        let states = port.classes(&coming, &self.network.links);
+        let mut states = port.classes(&coming, &self.network.links);
+        if states.iter().any(|state| state.guarantee.as_ref().is_some_and(|it| it.turns.is_some())) {
+            self.take_turns(port, &passed, &mut coming, &mut states);
+        }
         let mut changed = Vec::new();
         for (number, place, here) in passed {
             let bundle = &self.bundles[number];
-            let behind = Some(behind_link(port, bundle, here, &states));
+            let own = &coming[self.own[number][place].clone()];
+            let closer = self.closer(number, place);
+            let behind = Some(behind_link(port, bundle, here, closer, (&states, own)));
             let slot = &mut self.hops[number][place];
             if *slot != behind {
                 *slot = behind;
@@ -218,6 +225,44 @@ impl<'a> Analysis<'a> {
         }
         (self.states[link], self.coming[link]) = (states, coming);
         changed
+    }
+
+    /// Notes what single flows are guaranteed where flows take turns.
+    fn take_turns(
+        &self,
+        port: &PortOf<'_>,
+        passed: &[(usize, usize, BehindMeters)],
+        coming: &mut [Coming],
+        states: &mut [ClassState],
+    ) {
+        for &(number, place, _) in passed {
+            let bundle = &self.bundles[number];
+            let one = bundle.one.as_ref().zip(self.closer(number, place));
+            for part in &mut coming[self.own[number][place].clone()] {
+                let alone = one.map(|(one, closer)| one.delayed(closer));
+                let flow = Coming {
+                    curve: alone.ok_or_else(|| part.curve.clone().err().unwrap_or_default()),
+                    content: part.content.map(|content| content / i128::from(part.flows)),
+                    meters: Vec::new(),
+                    flows: 1,
+                    ..part.clone()
+                };
+                part.by_turns = port.by_turns(&states[part.class], flow, &self.network.links);
+            }
+        }
+        for (class, state) in states.iter_mut().enumerate() {
+            let flows: Vec<&Coming> = coming.iter().filter(|part| part.class == class).collect();
+            state.bound_by_turns(&flows);
+        }
+    }
+
+    /// Returns by how much closer packets of one flow of a bundle may come to the link at this place of its
+    /// route than to the first one.
+    fn closer(&self, number: usize, place: usize) -> Option<Duration> {
+        match place.checked_sub(1) {
+            None => Some(Duration::ZERO),
+            Some(before) => self.hops[number][before].as_ref()?.closer,
+        }
     }
 
     /// Returns what a bundle brings to each class of a link at this place of its route; `dropping` says which
@@ -259,7 +304,8 @@ impl<'a> Analysis<'a> {
                     .collect(),
                 largest: bundle.largest,
                 smallest: bundle.smallest,
-                flows: bundle.flows.len() as u64,
+                flows: if bundle.is_population { u64::MAX } else { bundle.flows.len() as u64 },
+                by_turns: None,
             }
         };
         by_class.into_iter().map(to_class).collect()
@@ -356,9 +402,9 @@ impl<'a> Analysis<'a> {
     pub(crate) fn hop_time(&self, number: usize, place: usize) -> Option<Duration> {
         let link = self.bundles[number].route[place];
         let port = self.ports[link].as_ref()?;
-        let classes = self.own(number, place).iter().map(|part| part.class);
-        let sent = classes
-            .map(|class| self.states[link][class].sent)
+        let own = self.own(number, place).iter();
+        let sent = own
+            .map(|part| state_of(part, &self.states[link]).sent)
             .try_fold(Duration::ZERO, |most, sent| Some(most.max(sent?)));
         let delays = port.link.medium.changes.iter().filter_map(|change| change.delay);
         let delay = delays.fold(port.link.delay, Duration::max);
@@ -372,8 +418,8 @@ impl<'a> Analysis<'a> {
         for (number, spec) in self.network.links.iter().enumerate() {
             let lossy = spec.medium.is_lossy().then(|| "the link itself loses packets".to_owned());
             match &self.ports[number] {
-                Some(port) => links.push(port.report(&self.states[number], &self.coming[number], lossy)),
-                None => links.push(PortOf::new(spec).report(&[], &[], lossy)),
+                Some(port) => links.push(port.report(&self.states[number], lossy)),
+                None => links.push(PortOf::new(spec).report(&[], lossy)),
             }
         }
         let paths = Paths::new(&self);
@@ -382,7 +428,7 @@ impl<'a> Analysis<'a> {
             if self.watch.is_stopped() {
                 return None;
             }
-            let bound = paths.flow(number, |link, class| self.loss_at(link, class));
+            let bound = paths.flow(number, |link, part| self.loss_at(link, part));
             for flow in bundle.flows.clone() {
                 flows[flow] =
                     Some(FlowBounds { name: self.network.flows[flow].name.clone(), ..bound.clone() });
@@ -401,12 +447,14 @@ impl<'a> Analysis<'a> {
         Some(Bounds { links, flows, notes })
     }
 
-    /// Returns why a packet of a class may be lost at a link.
-    fn loss_at(&self, link: usize, class: usize) -> Option<String> {
+    /// Returns why a packet of a bundle may be lost at a link.
+    fn loss_at(&self, link: usize, part: &Coming) -> Option<String> {
         let port = self.ports[link].as_ref()?;
         let spec = port.link;
         let lossy = spec.medium.is_lossy().then(|| "the link itself loses packets".to_owned());
-        loss(class, &self.states[link]).or(lossy)
+        let dropped = loss(part.class, &self.states[link]);
+        let by_turns = part.by_turns.as_ref().filter(|_| dropped.is_some());
+        by_turns.map_or(dropped, |own| loss(0, std::slice::from_ref(own))).or(lossy)
     }
 }
 
@@ -483,12 +531,19 @@ fn sum_of(all: &Result<Concave, String>, parts: &[&MeteredPart]) -> Result<Conca
 }
 
 /// Returns what a bundle brings behind a link.
-fn behind_link(port: &PortOf<'_>, bundle: &Bundle, here: BehindMeters, states: &[ClassState]) -> AtHop {
+fn behind_link(
+    port: &PortOf<'_>,
+    bundle: &Bundle,
+    here: BehindMeters,
+    closer: Option<Duration>,
+    (states, own): (&[ClassState], &[Coming]),
+) -> AtHop {
     let rate = port.link.rate;
     let fastest = if port.link.medium.is_steady() { rate.time_of(bundle.smallest) } else { Duration::ZERO };
     // All packets have arrived and have been sent within these times: they come closer by the difference.
     let spread = |class: usize| {
-        let state = &states[class];
+        let part = own.iter().find(|part| part.class == class);
+        let state = part.map_or(&states[class], |part| state_of(part, states));
         let own = match &state.wait {
             Ok(wait) if port.link.medium.is_steady() => {
                 *wait + rate.time_of(bundle.largest) + Duration::from_nanos(1)
@@ -510,5 +565,12 @@ fn behind_link(port: &PortOf<'_>, bundle: &Bundle, here: BehindMeters, states: &
         (Ok(_), None) => Err(format!("its wait at `{}` has no bound", port.link.name)),
         (Err(why), _) => Err(why),
     };
-    AtHop { all, parts }
+    AtHop { all, parts, closer: closer.zip(most).map(|(closer, most)| closer + most) }
+}
+
+/// Returns the state that counts for a flow's part: by its own turns, or of its class.
+fn state_of<'a>(part: &'a Coming, states: &'a [ClassState]) -> &'a ClassState {
+    let class = &states[part.class];
+    let by_turns = part.by_turns.as_deref();
+    by_turns.filter(|own| class.wait.is_err() || own.wait <= class.wait).unwrap_or(class)
 }

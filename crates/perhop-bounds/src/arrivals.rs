@@ -16,6 +16,8 @@ pub(crate) struct Bundle {
     pub(crate) flows: std::ops::Range<usize>,
     /// Whether these are acknowledgements.
     pub(crate) acknowledges: bool,
+    /// Whether these are flows that come and go, any number at a time.
+    pub(crate) is_population: bool,
     /// The links on the route, in order.
     pub(crate) route: Vec<usize>,
     /// All packets of all flows; why there is no bound otherwise.
@@ -134,6 +136,7 @@ fn data(network: &Network, spec: &FlowSpec, flows: std::ops::Range<usize>, route
     let in_flight = spec.transport.in_flight().filter(|_| spec.population.is_none());
     Bundle {
         acknowledges: false,
+        is_population: spec.population.is_some(),
         route,
         one: one.ok(),
         all,
@@ -192,6 +195,7 @@ fn acknowledgements(
     let in_flight = spec.transport.in_flight().filter(|_| spec.population.is_none());
     Bundle {
         acknowledges: true,
+        is_population: spec.population.is_some(),
         route,
         all: all_of(spec, &one, count),
         one: one.ok(),

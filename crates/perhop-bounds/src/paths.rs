@@ -8,6 +8,7 @@ use perhop_core::scheduler::{Arriving, Serving, Step, span};
 use perhop_core::{Duration, curves};
 
 use crate::analysis::Analysis;
+use crate::port::Coming;
 use crate::report::{Delay, FlowBounds, Loss};
 
 /// Networks with more arrivals to compare are bounded by total flow analysis alone, whose time is linear in
@@ -61,12 +62,12 @@ impl<'a> Paths<'a> {
         Self { analysis, whole_routes: visits.sum::<usize>() <= MOST_COMPARED, names }
     }
 
-    /// Returns the bounds of the flows of a bundle of data; `may_lose` says why a class of a link may lose
-    /// packets.
+    /// Returns the bounds of the flows of a bundle of data; `may_lose` says why a link may lose
+    /// packets of it.
     pub(crate) fn flow(
         &self,
         number: usize,
-        may_lose: impl Fn(usize, usize) -> Option<String>,
+        may_lose: impl Fn(usize, &Coming) -> Option<String>,
     ) -> FlowBounds {
         let Analysis { network, bundles, .. } = self.analysis;
         let bundle = &bundles[number];
@@ -74,7 +75,7 @@ impl<'a> Paths<'a> {
             let own = self.analysis.own(number, place).iter();
             let policed = own.clone().any(|part| part.policed);
             let policed = policed.then(|| "a policer drops what is out of profile".to_owned());
-            let lost = policed.or_else(|| own.map(|part| part.class).find_map(|class| may_lose(link, class)));
+            let lost = policed.or_else(|| own.clone().find_map(|part| may_lose(link, part)));
             lost.map(|why| format!("`{}`: {why}", network.links[link].name))
         });
         let (analyses, steps, why) = match self.analyses(number) {
@@ -159,6 +160,10 @@ impl<'a> Paths<'a> {
                 format!("`{name}`: {}", why.unwrap_or_else(|| "its delay has no bound".into()))
             })?;
             sum = sum + time;
+            let by_turns = self.analysis.own(number, place).iter().filter_map(|part| part.by_turns.as_ref());
+            for step in by_turns.flat_map(|own| &own.guarantee).flat_map(|guarantee| &guarantee.steps) {
+                derivation.add(|| Step { text: format!("`{name}`: {}", step.text), ..step.clone() });
+            }
             derivation.add(|| {
                 let text = format!("`{name}`: the longest wait, the transmission, and the propagation delay");
                 Step::new(text, span(time.as_nanos().into()), "")
@@ -207,9 +212,8 @@ impl<'a> Paths<'a> {
         let Analysis { network, bundles, .. } = self.analysis;
         let bundle = &bundles[number];
         let metered = || bundle.route.iter().any(|&link| !network.links[link].meters.is_empty());
-        let is_population = network.flows[bundle.flows.start].population.is_some();
         let flows = bundle.flows.len() as i128;
-        if is_population || (flows > 1 && (bundle.shared.is_some() || metered())) {
+        if bundle.is_population || (flows > 1 && (bundle.shared.is_some() || metered())) {
             (1, 1)
         } else {
             (flows - 1, flows)
@@ -224,7 +228,7 @@ impl<'a> Paths<'a> {
         own.next().is_none().then_some(class)
     }
 
-    /// Returns the arrivals of its class beside one flow of a bundle at the link at this place of its route: a
+    /// Returns the arrivals beside one flow of a bundle in its class of the link at this place of its route: a
     /// token bucket for each bundle.
     fn beside(&self, number: usize, place: usize, bucket: usize) -> Option<Vec<(usize, Line)>> {
         let class = self.class_of(number, place)?;

@@ -40,7 +40,10 @@ pub(crate) struct Coming {
     pub(crate) meters: Vec<(usize, Concave)>,
     pub(crate) largest: Bytes,
     pub(crate) smallest: Bytes,
+    /// How many flows; `u64::MAX` if any number may be under way at a time.
     pub(crate) flows: u64,
+    /// Where flows take turns: what one of these flows is guaranteed by its own.
+    pub(crate) by_turns: Option<Box<ClassState>>,
 }
 
 /// What a class is guaranteed, and what follows.
@@ -114,6 +117,23 @@ impl<'a> PortOf<'a> {
         states
     }
 
+    /// Returns the state of one flow of a class in which flows take turns: of a class for itself.
+    pub(crate) fn by_turns(
+        &self,
+        state: &ClassState,
+        flow: Coming,
+        links: &[LinkSpec],
+    ) -> Option<Box<ClassState>> {
+        let turns = state.guarantee.as_ref()?.turns.as_ref()?;
+        let flow = [flow];
+        let mut own = ClassState::of(flow[0].class, &flow, links);
+        let guarantee = turns.of_flow(&own.load);
+        own.wait = Ok(own.longest(&guarantee)?);
+        own.guarantee = Some(guarantee);
+        self.settle(&mut own, flow[0].class, &flow);
+        Some(Box::new(own))
+    }
+
     /// Notes the time until packets are sent, and what waits.
     fn settle(&self, state: &mut ClassState, class: usize, coming: &[Coming]) {
         let Some(guarantee) = &state.guarantee else { return };
@@ -145,14 +165,9 @@ impl<'a> PortOf<'a> {
     }
 
     /// Returns the bounds of the link and its classes.
-    pub(crate) fn report(
-        &self,
-        states: &[ClassState],
-        coming: &[Coming],
-        lossy: Option<String>,
-    ) -> LinkBounds {
+    pub(crate) fn report(&self, states: &[ClassState], lossy: Option<String>) -> LinkBounds {
         let classes: Vec<ClassBounds> =
-            (0..states.len()).map(|class| self.report_class(class, states, coming)).collect();
+            (0..states.len()).map(|class| self.report_class(class, states)).collect();
         let longest = classes.iter().map(|class| class.delay.0.clone()).collect::<Result<Vec<_>, _>>();
         let most = classes.iter().map(|class| class.backlog.0.clone()).collect::<Result<Vec<_>, _>>();
         let dropped = classes.iter().find_map(|class| class.loss.0.clone());
@@ -165,12 +180,12 @@ impl<'a> PortOf<'a> {
         }
     }
 
-    fn report_class(&self, class: usize, states: &[ClassState], coming: &[Coming]) -> ClassBounds {
+    fn report_class(&self, class: usize, states: &[ClassState]) -> ClassBounds {
         let state = &states[class];
         let reason = || state.wait.clone().err().unwrap_or_else(|| "the backlog has no bound".into());
         let mut steps = Vec::new();
         if state.load.flows > 0 {
-            steps.extend(arrival_steps(class, coming, state));
+            steps.extend(arrival_steps(state));
             steps.extend(state.guarantee.iter().flat_map(|guarantee| guarantee.steps.iter().cloned()));
             if let Ok(wait) = state.wait {
                 steps.push(Step::new(
@@ -196,7 +211,7 @@ impl ClassState {
         let of_class: Vec<&Coming> = coming.iter().filter(|part| part.class == class).collect();
         let largest = of_class.iter().map(|part| part.largest).max().unwrap_or_default();
         let smallest = of_class.iter().map(|part| part.smallest).min().unwrap_or_default();
-        let flows = of_class.iter().map(|part| part.flows).sum();
+        let flows = of_class.iter().map(|part| part.flows).fold(0, u64::saturating_add);
         let arrivals = together(&of_class, links);
         let content = of_class.iter().filter_map(|part| part.content).reduce(i128::saturating_add);
         let others: Vec<&Coming> = of_class.iter().copied().filter(|part| part.content.is_none()).collect();
@@ -209,6 +224,22 @@ impl ClassState {
             content,
             packets: None,
             waiting: None,
+        }
+    }
+
+    /// Takes over the bounds of the flows of a class in which flows take turns, where each has one.
+    pub(crate) fn bound_by_turns(&mut self, flows: &[&Coming]) {
+        let own: Option<Vec<_>> = flows.iter().map(|part| part.by_turns.as_deref()).collect();
+        let Some(own) = own.filter(|own| !own.is_empty()) else { return };
+        let waiting =
+            own.iter().zip(flows).map(|(own, part)| Some(own.waiting?.saturating_mul(part.flows.into())));
+        self.waiting = [self.waiting, sum(waiting)].into_iter().flatten().min();
+        let longest = own.into_iter().max_by_key(|own| own.wait.clone().ok());
+        let Some(longest) = longest.filter(|own| self.wait.is_err() || own.wait < self.wait) else { return };
+        self.wait.clone_from(&longest.wait);
+        self.sent = longest.sent;
+        if let (Some(guarantee), Some(own)) = (&mut self.guarantee, &longest.guarantee) {
+            guarantee.steps.clone_from(&own.steps);
         }
     }
 
@@ -364,9 +395,12 @@ fn by_meters(coming: &[&Coming], all: &Concave) -> Concave {
     least
 }
 
-fn arrival_steps(class: usize, coming: &[Coming], state: &ClassState) -> Vec<Step> {
-    let count = coming.iter().filter(|part| part.class == class).map(|part| part.flows).sum::<u64>();
-    let flows = if count == 1 { "1 flow".to_owned() } else { format!("{count} flows") };
+fn arrival_steps(state: &ClassState) -> Vec<Step> {
+    let flows = match state.load.flows {
+        1 => "1 flow".to_owned(),
+        u64::MAX => "any number of flows".to_owned(),
+        count => format!("{count} flows"),
+    };
     let mut steps = Vec::new();
     if let Some(arrivals) = &state.load.arrivals {
         steps.push(Step::new(

@@ -2,6 +2,7 @@
 
 mod assumptions;
 mod cycles;
+mod fair_turns;
 mod faults;
 mod networks;
 mod populations;

@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use super::FairTurns;
 use crate::aqm::AqmParams;
 use crate::curves::{Concave, Convex, Line, Nanobits, backlog, delay, delay_behind, nanobits};
 use crate::{Bitrate, Bytes, Depth, Duration};
@@ -20,7 +21,7 @@ pub struct Load {
     pub largest: Bytes,
     /// The smallest packet.
     pub smallest: Bytes,
-    /// How many flows come.
+    /// How many flows come; `u64::MAX` if any number may be under way at a time.
     pub flows: u64,
 }
 
@@ -63,6 +64,8 @@ pub struct Guarantee {
     pub queue: usize,
     /// When that AQM drops.
     pub room: Room,
+    /// The turns from which each of its flows is guaranteed something of its own.
+    pub turns: Option<FairTurns>,
     /// How this follows, in order.
     pub steps: Vec<Step>,
 }
@@ -115,7 +118,7 @@ impl Load {
             arrivals: ours.zip(theirs).map(|(ours, theirs)| ours.plus(theirs)),
             largest: self.largest.max(other.largest),
             smallest,
-            flows: self.flows + other.flows,
+            flows: self.flows.saturating_add(other.flows),
         }
     }
 }

@@ -25,7 +25,7 @@ pub use dsd::{Dsd, DsdParams, GreenDrop, RefusedGreen};
 pub use dualpi2::{DualPi2, DualPi2Law, DualPi2Order, DualPi2Params, Overload};
 pub use edf::{Edf, EdfParams};
 pub use fifo::{Fifo, FifoParams};
-pub use fq_codel::{Backlog, FlowHash, FqCodel, FqCodelParams, FqLaw};
+pub use fq_codel::{Backlog, FairTurns, FlowHash, FqCodel, FqCodelParams, FqLaw};
 pub use guarantees::{Arriving, Guarantee, Load, Room, Server, Serving, Step, Unbounded, bits, size, span};
 pub use htb::{Htb, HtbClass, HtbParams};
 pub use llq::{Llq, LlqParams, LlqQueue, Policing};

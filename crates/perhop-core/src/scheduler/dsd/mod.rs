@@ -228,7 +228,7 @@ impl<P: Packet> Scheduler for Dsd<P> {
                 .map(|load| load.smallest)
                 .min()
                 .unwrap_or_default(),
-            flows: loads.iter().map(|load| load.flows).sum(),
+            flows: loads.iter().map(|load| load.flows).fold(0, u64::saturating_add),
         };
         let blue = (server.is_link && params.refused_green == RefusedGreen::Drop).then(|| {
             let alone = server.guarantee(&flat);

@@ -20,6 +20,7 @@
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
+mod fair_turns;
 mod packets;
 mod params;
 mod table;
@@ -40,6 +41,7 @@ use crate::{
     KeysWithoutEffect, Noted, Occupancy, Origin, Packet, PseudoCode, Reason, Streams,
 };
 
+pub use self::fair_turns::FairTurns;
 pub use self::params::{Backlog, FqCodelParams, FqLaw};
 pub use self::table::FlowHash;
 
@@ -187,16 +189,49 @@ impl<P: Packet> Scheduler for FqCodel<P> {
         let fits = together(loads).is_some_and(|all| memory.holds(&all, &server.strict, Bytes::new(1)));
         let because = (!fits).then(|| "more may wait than `memory-limit`".to_owned());
         let room = Room {
-            limit: Some(Depth::Packets(params.limit.get())),
+            // A packet is in before another one makes room for it.
+            limit: Some(Depth::Packets(params.limit.get().saturating_add(1))),
             spared: Some(Depth::Packets(params.limit.get())),
             patience: Some(params.target),
             because,
         };
-        vec![in_any_order(server, loads).map(|guarantee| Guarantee { room, ..guarantee })]
+        let turns = params.turns(server, &loads[0]);
+        let guarantee = match (in_any_order(server, loads), &turns) {
+            (Ok(guarantee), _) => guarantee,
+            (Err(_), Some(_)) => Guarantee::default(),
+            (Err(reason), None) => {
+                return vec![Err(format!(
+                    "{reason}, and flows may share a queue; with `hash = \"exact\"` each flow has a bound of its own that \
+                     sends little or has a window"
+                ))];
+            }
+        };
+        vec![Ok(Guarantee { room, turns, ..guarantee })]
     }
 
     fn delay_targets(params: &FqCodelParams) -> Vec<DelayTarget> {
         vec![DelayTarget::at("target", params.target, params.target)]
+    }
+}
+
+impl FqCodelParams {
+    /// Returns what single flows are guaranteed by their turns, if each has a queue of its own for sure.
+    fn turns(&self, server: &Server, load: &Load) -> Option<FairTurns> {
+        let most = match self.hash {
+            FlowHash::Stochastic => 1,
+            FlowHash::SetAssociative => WAYS as u64,
+            FlowHash::Exact => u64::MAX - 1,
+        };
+        // A full port drops from the queue with the most bytes, which has no less than its part of all.
+        let full = self.limit.get().saturating_mul(load.smallest.get()).min(self.memory_limit.get());
+        let spared = Some(Depth::Bytes((full / load.flows.max(1)).saturating_sub(1)));
+        (1..=most).contains(&load.flows).then(|| FairTurns {
+            server: server.clone(),
+            quantum: self.quantum,
+            flows: load.flows,
+            largest: load.largest,
+            room: Room { spared, patience: Some(self.target), ..Room::default() },
+        })
     }
 }
 
