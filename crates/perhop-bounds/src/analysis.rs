@@ -448,12 +448,12 @@ impl<'a> Analysis<'a> {
     }
 
     /// Returns why a packet of a bundle may be lost at a link.
-    fn loss_at(&self, link: usize, part: &Coming) -> Option<String> {
+    fn loss_at(&self, link: usize, coming: &Coming) -> Option<String> {
         let port = self.ports[link].as_ref()?;
         let spec = port.link;
         let lossy = spec.medium.is_lossy().then(|| "the link itself loses packets".to_owned());
-        let dropped = loss(part.class, &self.states[link]);
-        let by_turns = part.by_turns.as_ref().filter(|_| dropped.is_some());
+        let dropped = loss(coming.class, &self.states[link]);
+        let by_turns = coming.by_turns.as_ref().filter(|_| dropped.is_some());
         by_turns.map_or(dropped, |own| loss(0, std::slice::from_ref(own))).or(lossy)
     }
 }
@@ -542,8 +542,8 @@ fn behind_link(
     let fastest = if port.link.medium.is_steady() { rate.time_of(bundle.smallest) } else { Duration::ZERO };
     // All packets have arrived and have been sent within these times: they come closer by the difference.
     let spread = |class: usize| {
-        let part = own.iter().find(|part| part.class == class);
-        let state = part.map_or(&states[class], |part| state_of(part, states));
+        let coming = own.iter().find(|coming| coming.class == class);
+        let state = coming.map_or(&states[class], |coming| state_of(coming, states));
         let own = match &state.wait {
             Ok(wait) if port.link.medium.is_steady() => {
                 *wait + rate.time_of(bundle.largest) + Duration::from_nanos(1)
@@ -569,8 +569,8 @@ fn behind_link(
 }
 
 /// Returns the state that counts for a flow's part: by its own turns, or of its class.
-fn state_of<'a>(part: &'a Coming, states: &'a [ClassState]) -> &'a ClassState {
-    let class = &states[part.class];
-    let by_turns = part.by_turns.as_deref();
+fn state_of<'a>(coming: &'a Coming, states: &'a [ClassState]) -> &'a ClassState {
+    let class = &states[coming.class];
+    let by_turns = coming.by_turns.as_deref();
     by_turns.filter(|own| class.wait.is_err() || own.wait <= class.wait).unwrap_or(class)
 }

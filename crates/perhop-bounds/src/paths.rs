@@ -228,8 +228,8 @@ impl<'a> Paths<'a> {
         own.next().is_none().then_some(class)
     }
 
-    /// Returns the arrivals beside one flow of a bundle in its class of the link at this place of its route: a
-    /// token bucket for each bundle.
+    /// Returns the arrivals beside one flow of a bundle, in its class at the link at this place of its route:
+    /// a token bucket for each bundle.
     fn beside(&self, number: usize, place: usize, bucket: usize) -> Option<Vec<(usize, Line)>> {
         let class = self.class_of(number, place)?;
         let at = self.analysis.bundles[number].route[place];
