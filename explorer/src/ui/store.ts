@@ -490,12 +490,9 @@ async function again(atS: number): Promise<void> {
   if (!a || !session) return;
   const which = target.value;
   const label = compareLabel.value;
-  const [had, link] = [panel.value, linkName.value];
   if (!(await open(a.opened.toml, { compare: b?.opened.toml ?? null, atS }))) return;
   target.value = which;
   compareLabel.value = label;
-  panel.value = had;
-  linkName.value = link;
   if (was) await play();
 }
 

@@ -266,6 +266,7 @@ test("several seeds give intervals, and differences of both runs", async ({ page
   await page.getByRole("button", { name: "Run them" }).click();
   await expect(page.getByText("3 of 3 runs of A, 3 of B")).toBeVisible({ timeout: 60_000 });
   await expect(page.locator("td[data-verdict]").first()).toContainText("±");
+  await expect(page.getByRole("row", { name: "bottleneck.delay p99" })).toContainText(/at most 96\.81.*at most \d/);
   await shot(page, "seeds");
 });
 
