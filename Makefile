@@ -168,7 +168,7 @@ format: cargo $(DEV) ## Put all sources into their standard format
 	$(BIN)/ruff format $(wildcard $(PYTHON_SOURCES))
 
 .PHONY: bench
-bench: fast ## Measure blocks, runs beside ns-2 and ns-3 where they are installed, growth, and searches (half an hour)
+bench: fast ## Measure blocks, runs beside other simulators where they are installed, growth, and searches (half an hour)
 	cargo bench --locked $(RUST_PACKAGES) --bench '*' -- --max-time 1
 	$(BIN)/python -m benches.blocks
 	$(BIN)/python -m benches.peers.compare

@@ -1,7 +1,8 @@
-"""How fast perhop is beside ns-2 and ns-3 on the same work: whole programs, one core, user CPU.
+"""How fast perhop is beside ns-2, ns-3 and csg-htsim on the same work: whole programs, one core, user CPU.
 
 The settings (`settings.py`) are variations of the RI+O paper's Table 1: NewReno flows over RIO, and over RED
-in ns-3, which has no RIO. The figure is the marginal cost of a simulated second,
+in ns-3, which has no RIO; and without profiles, over RED in all programs. csg-htsim has neither, and runs its
+RandomQueue. The figure is the marginal cost of a simulated second,
 
     (user CPU of the long run - user CPU of the short run) / (their difference in simulated time),
 
@@ -10,7 +11,7 @@ for every program; costs are medians over the repetitions and ratios those of th
 range over them. perhop runs with the probes of the study `kim-table1`, and once more with probes ten times a
 second; the others run without traces. ns-2 runs with its defaults and, tuned, with its unused packet headers
 removed and its fastest event queue, which changes no result. Programs that are not installed are named and
-left out.
+left out; the environment variable HTSIM says where csg-htsim is.
 
     python -m benches.peers.compare [--repeat 3] [--settings 40 400] [--instructions perhop] [--markdown]
                                     [--json FILE] [--at-least RATIO]
@@ -28,7 +29,8 @@ from typing import TYPE_CHECKING, Any
 
 from benches import measuring
 from benches.measuring import Spread, marginal
-from benches.peers import ns2, ns3, perhop_runner
+from benches.peers import htsim, ns2, ns3, perhop_runner
+from benches.peers.program import UnusableError
 from benches.peers.settings import SETTINGS, Setting, Span
 from tests.oracle import process
 
@@ -44,6 +46,7 @@ PROGRAMS = (
     ns2.program("ns-2", kind="ns-2", headers="all", scheduler="Calendar"),
     ns2.program("ns-2, tuned", kind="ns-2 tuned", headers="lean", scheduler="Splay"),
     ns3.program("ns-3 (RED)"),
+    htsim.program("htsim (RandomQueue)"),
 )
 COUNTED = Span(5, 25)
 """Simulated seconds at 40 flows over which instructions are counted; fewer in proportion at more flows."""
@@ -209,8 +212,9 @@ def as_json(setting: Setting, table: Sequence[Row]) -> dict[str, Any]:
 
 def compare(options: argparse.Namespace, folder: Path) -> Iterator[tuple[Setting, list[Row]]]:
     """Every chosen setting with its rows, as they are done; prints what cannot take part."""
+    wanted = {kind for key in options.settings for kind in SETTINGS[key].spans}
     ready = []
-    for program in PROGRAMS:
+    for program in (program for program in PROGRAMS if program.kind in wanted):
         if reason := program.prepare(folder):
             print(f"without {program.name}: {reason}")
         else:
@@ -239,7 +243,8 @@ def show(setting: Setting, table: Sequence[Row], *, markdown: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures, prints, and fails if a ratio to ns-2 is below `--at-least`."""
     parser = argparse.ArgumentParser(
-        description="marginal cost per simulated second, perhop beside ns-2, ns-3"
+        description="marginal cost per simulated second, perhop beside ns-2, ns-3 and csg-htsim",
+        epilog=f"csg-htsim: {htsim.MISSING}",
     )
     parser.add_argument("--repeat", type=int, default=3, help="repetitions, each with its own seed")
     parser.add_argument(
@@ -267,10 +272,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     done: dict[str, list[Row]] = {}
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
-        for setting, table in compare(options, Path(folder)):
-            show(setting, table, markdown=options.markdown)
-            done[setting.title] = table
-            figures[setting.title] = as_json(setting, table)
+        try:
+            for setting, table in compare(options, Path(folder)):
+                show(setting, table, markdown=options.markdown)
+                done[setting.title] = table
+                figures[setting.title] = as_json(setting, table)
+        except UnusableError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
     if not done:
         return 2
     if options.json:

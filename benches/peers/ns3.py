@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benches.peers.program import Packets, Program
+from benches.peers.program import Program, printed
 
 if TYPE_CHECKING:
     from tests.oracle.ns2 import Ns2Setting
@@ -95,8 +95,4 @@ def program(name: str, tcp: str = "ns3::TcpNewReno") -> Program:
     def command(network: Ns2Setting, seed: int, folder: Path) -> list[str]:
         return [str(compiled(folder)), *arguments(network, seed, tcp)]
 
-    def packets(output: str, _: Ns2Setting) -> Packets:
-        fields = dict(word.split("=", 1) for word in output.split())
-        return Packets(int(fields["arrived"]), int(fields["sent"]))
-
-    return Program(name, "ns-3", build, command, packets)
+    return Program(name, "ns-3", build, command, printed)

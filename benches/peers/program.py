@@ -12,12 +12,22 @@ if TYPE_CHECKING:
     from tests.oracle.ns2 import Ns2Setting
 
 
+class UnusableError(RuntimeError):
+    """A program that the user named cannot be used; the message says why, in one line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Packets:
     """What a run's bottleneck saw: packets that arrived at it, and that it sent on."""
 
     arrived: int
     sent: int
+
+
+def printed(output: str, _: Ns2Setting) -> Packets:
+    """What the programs of our own print: words like `arrived=12`."""
+    fields = dict(word.split("=", 1) for word in output.split())
+    return Packets(int(fields["arrived"]), int(fields["sent"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +37,7 @@ class Program:
     Attributes:
         name: As tables show it.
         kind: Names its span in a setting, and the ratio that is wanted.
-        prepare: Makes it ready in a folder; says why it cannot be used here, or None.
+        prepare: Makes it ready in a folder; says why it cannot be used here, or None. Raises UnusableError.
         command: The command for one run of a setting with a seed; it may write files into the folder.
         packets: Reads what a run printed.
     """

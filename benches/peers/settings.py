@@ -1,10 +1,13 @@
-"""The settings of the comparison: the RI+O paper's Table 1, with one round trip and with many, at two sizes.
+"""The settings of the comparison: the RI+O paper's Table 1, with one round trip, with many and under RED.
+
+Each is there at two sizes, and under RED also without access links.
 
 A setting is written once, as `tests/oracle/ns2.py` writes it, and every program gets it from there.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -78,9 +81,19 @@ def with_many_round_trips(network: Ns2Setting) -> Ns2Setting:
     return replace(network, groups=groups, delay_s=delay_s)
 
 
+def without_access(network: Ns2Setting) -> Ns2Setting:
+    """The network with its hosts at the routers, and the same round trip."""
+    delay_s = network.delay_s + 2 * network.access_delay_s
+    return replace(network, access_rate_bps=math.inf, access_delay_s=0.0, delay_s=delay_s)
+
+
+RED = replace(TABLE_1, aqm="RED", groups=(Group(40, 0.0),))
+"""Table 1 without profiles, under RED: work that all programs can do."""
 SMALL = {"perhop": Span(200, 3200), "ns-2": Span(50, 250)}
 # ns-2 takes about 8 s to set up 400 flows, and not always the same: the long run must do as much again.
 LARGE = {"perhop": Span(20, 220), "ns-2": Span(10, 80)}
+SMALL_HTSIM = {"perhop": SMALL["perhop"], "htsim": Span(50, 450)}
+LARGE_HTSIM = {"perhop": LARGE["perhop"], "htsim": Span(5, 35)}
 
 SETTINGS = {
     "40": Setting(
@@ -103,5 +116,13 @@ SETTINGS = {
         with_many_round_trips(scaled(TABLE_1, 10)),
         LARGE,
         {"ns-2": 25},
+    ),
+    "40-red": Setting("40 flows, 20 Mbit/s, RED", RED, {**SMALL, **SMALL_HTSIM, "ns-3": Span(10, 30)}, {}),
+    "40-red-bare": Setting("40 flows, 20 Mbit/s, RED, no access links", without_access(RED), SMALL_HTSIM, {}),
+    "400-red": Setting(
+        "400 flows, 200 Mbit/s, RED", scaled(RED, 10), {**LARGE, **LARGE_HTSIM, "ns-3": Span(2, 5)}, {}
+    ),
+    "400-red-bare": Setting(
+        "400 flows, 200 Mbit/s, RED, no access links", without_access(scaled(RED, 10)), LARGE_HTSIM, {}
     ),
 }

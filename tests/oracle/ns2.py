@@ -84,7 +84,8 @@ class Ns2Setting:
         groups: The flows, in the order in which results list them.
         rate_bps: Bottleneck rate.
         delay_s: Bottleneck one-way delay.
-        access_rate_bps: Rate of every host's own link, at both ends.
+        access_rate_bps: Rate of every host's own link, at both ends. Infinite: the hosts are at the routers,
+            which ns-2 cannot do.
         access_delay_s: One-way delay of these links.
         policer: The marker: a token bucket, or the time sliding window two-color marker (probabilistic).
         bucket_bytes: Depth of the token bucket, full at the start.

@@ -7,6 +7,7 @@ average of IN alone), for `Queue/RED` `spare-short-queue`. `README.md` lists wha
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -89,7 +90,6 @@ def _flow(setting: Ns2Setting, group: Group, *, name: str, count: int, start: st
         "count": count,
         "from": "edge",
         "to": "core",
-        "access": {"rate": _bps(setting.access_rate_bps), "delay": _seconds(delay)},
         "transport": {
             **({"tcp": "newreno", "sack": True} if setting.tcp == "Sack1" else {"tcp": setting.tcp.lower()}),
             "packet": f"{setting.packet_bytes}B",
@@ -108,6 +108,8 @@ def _flow(setting: Ns2Setting, group: Group, *, name: str, count: int, start: st
         },
         "start": start,
     }
+    if math.isfinite(setting.access_rate_bps):
+        entry["access"] = {"rate": _bps(setting.access_rate_bps), "delay": _seconds(delay)}
     if not setting.impatient:
         entry["transport"]["newreno-timer"] = "slow-but-steady"
     if setting.old_rttvar:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
 import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from benches import blocks, data_plane, engine, flows, growth, matrix, measuring, quaint, tuning
 from benches.measuring import Spread, marginal
-from benches.peers import compare, ns2, ns3, perhop_runner
-from benches.peers.program import Packets, Program
+from benches.peers import compare, htsim, ns2, ns3, perhop_runner
+from benches.peers.program import Packets, Program, printed
 from benches.peers.settings import ROUND_TRIPS_S, SETTINGS, Setting
+from tests.oracle import process
+from tests.oracle.scenario import perhop_scenario
 
 from perhop import _engine
 from perhop.statistics.intervals import Estimate
 from perhop.sweeps.tune import Trial
+
+if TYPE_CHECKING:
+    from tests.oracle.ns2 import Ns2Setting
 
 
 def taken(scenario: dict[str, Any]) -> dict[str, Any]:
@@ -68,9 +74,13 @@ def test_every_setting_is_table_1_in_proportion(key: str) -> None:
     network = setting.network
     assert network.rate_bps == 20e6 * factor
     assert (network.total_thresholds.min, network.total_thresholds.max) == (347 * factor, 694 * factor)
-    assert sum(g.count * g.profile_bps for g in network.groups) == pytest.approx(15.2e6 * factor)
+    profiles = 0 if network.aqm == "RED" else 15.2e6 * factor
+    assert sum(g.count * g.profile_bps for g in network.groups) == pytest.approx(profiles)
     trips = round_trips(setting)
     assert sum(trips) / len(trips) == pytest.approx(0.100)
+    if key.endswith("bare"):
+        assert not any("access" in flow for flow in perhop_scenario(network)["flows"])
+        assert set(setting.spans) == {"perhop", "htsim"}
     if key.endswith("rtts"):
         assert (min(trips), max(trips)) == pytest.approx(ROUND_TRIPS_S)
         assert len({round(trip, 9) for trip in trips}) == setting.flows
@@ -97,8 +107,9 @@ def test_what_programs_print_is_read() -> None:
     )
     program = ns2.program("ns-2", kind="ns-2", headers="all", scheduler="Calendar")
     assert program.packets(flow * 40 + queue, network) == Packets(12, 8)
-    printed = "arrived=12 sent=8 dropped=3 delivered_bytes=4288\n"
-    assert ns3.program("ns-3").packets(printed, network) == Packets(12, 8)
+    line = "arrived=12 sent=8 dropped=3 delivered_bytes=4288\n"
+    assert ns3.program("ns-3").packets(line, network) == Packets(12, 8)
+    assert htsim.program("htsim").packets("arrived=12 sent=8\n", network) == Packets(12, 8)
 
 
 def test_a_ratio_is_of_the_medians_and_its_range_by_repetition() -> None:
@@ -136,6 +147,112 @@ def test_a_program_that_is_missing_is_named_and_left_out(
     monkeypatch.setattr(measuring, "stay_on_one_core", lambda: "nowhere")
     assert compare.main(["--json", str(tmp_path / "figures.json")]) == 2
     assert "without other: it is not installed" in capsys.readouterr().out
+
+
+def test_the_table_stands_without_htsim(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(network: Ns2Setting, *_: object) -> list[str]:
+        packets = round(network.duration_s * 1000)
+        return [sys.executable, "-c", f"print('arrived={packets} sent={packets}')"]
+
+    stand_in = Program("perhop", "perhop", lambda _: None, command, printed)
+    monkeypatch.setattr(compare, "PROGRAMS", (stand_in, htsim.program("htsim")))
+    monkeypatch.setattr(measuring, "stay_on_one_core", lambda: "nowhere")
+    monkeypatch.delenv("HTSIM", raising=False)
+    assert compare.main(["--settings", "40-red-bare", "--repeat", "1", "--instructions", "none"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "without htsim: clone Broadcom/csg-htsim from GitHub and set HTSIM to its folder" in lines
+    assert len([line for line in lines if line.startswith(("perhop ", "htsim "))]) == 1
+
+
+def refused(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line with which the comparison refuses HTSIM."""
+    assert compare.main([]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_a_wrong_path_to_htsim_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(compare, "PROGRAMS", (htsim.program("htsim"),))
+    monkeypatch.setattr(measuring, "stay_on_one_core", lambda: "nowhere")
+    monkeypatch.setattr(htsim, "BUILT", tmp_path / "built")
+    sources = tmp_path / "csg-htsim"
+    monkeypatch.setenv("HTSIM", str(sources))
+    assert refused(capsys) == (
+        f"error: HTSIM={sources}: no csg-htsim is there (no file sim/tcp.h); {htsim.MISSING}"
+    )
+    (sources / "sim").mkdir(parents=True)
+    (sources / "sim" / "tcp.h").touch()
+    monkeypatch.setattr(shutil, "which", lambda tool: None if tool == "make" else tool)
+    assert refused(capsys) == "error: HTSIM is set, and the program `make` is not installed"
+
+
+needs_compiler = pytest.mark.skipif(
+    shutil.which("make") is None or shutil.which("g++") is None, reason="make or g++ is not installed"
+)
+
+
+@needs_compiler
+def test_htsim_is_compiled_once_for_each_state_of_its_sources(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A stand-in for its Makefile writes down each call of the compiler."""
+    monkeypatch.setattr(htsim, "BUILT", tmp_path / "built")
+
+    def made(name: str) -> Path:
+        folder = tmp_path / name / "sim"
+        folder.mkdir(parents=True)
+        (folder / "tcp.h").touch()
+        (folder / "tcp.cpp").touch()
+        # Of whatever flags: not ours.
+        (folder / "tcp.o").touch()
+        rules = "OBJS=tcp.o\nCC=echo >> calls; touch table1; true\n%.o: %.cpp\n\ttouch $@\n"
+        (folder / "Makefile").write_text(rules)
+        return folder.parent
+
+    def calls(sources: Path) -> int:
+        monkeypatch.setenv("HTSIM", str(sources))
+        assert htsim.build(tmp_path) is None
+        (program, *words) = htsim.program("htsim").command(SETTINGS["40-red-bare"].network, 7, tmp_path)
+        assert {"--accessRate=inf", "--seed=7", "--min=347"} <= set(words)
+        assert Path(program).with_name("tcp.o").exists()
+        return len(Path(program).with_name("calls").read_text().splitlines())
+
+    first, second = made("first"), made("the second")
+    assert [calls(first), calls(first), calls(second)] == [1, 1, 1]
+    newer = (first / "sim" / "tcp.cpp").stat().st_mtime + 10
+    os.utime(first / "sim" / "tcp.cpp", (newer, newer))
+    assert [calls(first), calls(second)] == [2, 1]
+
+
+@needs_compiler
+def test_sources_that_do_not_compile_are_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(compare, "PROGRAMS", (htsim.program("htsim"),))
+    monkeypatch.setattr(measuring, "stay_on_one_core", lambda: "nowhere")
+    monkeypatch.setattr(htsim, "BUILT", tmp_path / "built")
+    (tmp_path / "sim").mkdir()
+    (tmp_path / "sim" / "tcp.h").touch()
+    (tmp_path / "sim" / "Makefile").write_text("CC=g++\n")
+    monkeypatch.setenv("HTSIM", str(tmp_path))
+    line = refused(capsys)
+    assert line.startswith(f"error: HTSIM={tmp_path}: table1.cc does not compile: ")
+    assert "eventlist.h" in line
+
+
+@pytest.mark.long  # it compiles csg-htsim
+@pytest.mark.skipif(not os.environ.get("HTSIM"), reason="HTSIM does not say where csg-htsim is")
+@pytest.mark.parametrize("key", ["40-red", "40-red-bare"])
+def test_htsim_fills_the_link(key: str, tmp_path: Path) -> None:
+    assert htsim.build(tmp_path) is None
+    network = replace(SETTINGS[key].network, duration_s=20.0)
+    program = htsim.program("htsim")
+    sent = program.packets(process.run(program.command(network, 1, tmp_path)).output, network).sent
+    assert sent * network.packet_bytes * 8 / network.rate_bps / network.duration_s > 0.9
 
 
 def _no_command(*_: object) -> list[str]:
