@@ -30,6 +30,15 @@ def run(
     jobs: options.Jobs = None,
     threads: options.Threads = None,
     engine: options.Engine = None,
+    warmup: Annotated[
+        str | None,
+        options.option(
+            "--warmup",
+            "DURATION|auto",
+            "Exclude this initial period in place of the scenario's `warmup`; auto finds it: until the last "
+            "queue and the last class's rate have settled (MSER-5).",
+        ),
+    ] = None,
     capture: Annotated[
         Path | None,
         options.output(
@@ -83,6 +92,7 @@ def run(
     Examples:
       perhop run my.toml
       perhop run my.toml --runs 20 --out results/my
+      perhop run my.toml --warmup auto
       perhop run my.toml --runs 20 --json - | jq .classes
       perhop run my.toml --csv tables
       perhop run my.toml --plot my.svg
@@ -119,6 +129,7 @@ def run(
             jobs=at_once,
             threads=threads,
             engine=engine,
+            warmup=warmup,
             **recorded,
             progress=lambda _done, all_: step(all_),
             waiting=step.waiting,
@@ -130,8 +141,14 @@ def run(
         str(scenario),
         *(word for link in capture_link or () for word in ("--capture-link", link)),
         **{"--runs": len(result.runs), "--seed": None if seed == 1 else seed, "--engine": engine},
+        **{"--warmup": warmup},
         **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
     )
+    if result.warm_up is not None and not result.warm_up.settles:
+        terminal.note(
+            f"No steady state: {result.warm_up.last} has not settled by half of the run (MSER-5), so the "
+            "first half is left out; a longer `duration` may help."
+        )
     results.conclude(result, command)
     over_time.show(plot_path, result.runs, result.title, results.say, results.width)
     if records:

@@ -21,10 +21,11 @@ from perhop.show.readable import HEADS, LOSS, end_names
 def counted(result: Result, heads: Collection[str], *, by_default: bool) -> str:
     """Footnotes: which packets count, how many runs there are, and what each column in `heads` means."""
     warmup = result.runs[0].raw["warmup_s"]
+    excluded = f"the first {exact(warmup)} s{_how(result)}"
     sentences = [
-        f"All figures exclude the warm-up (the first {exact(warmup)} s), loss and drops included."
+        f"All figures exclude the warm-up ({excluded}), loss and drops included."
         if warmup
-        else "All figures are of the whole run: the scenario sets no warm-up."
+        else f"All figures are of the whole run: {_no_warmup(result)}."
     ]
     if any(head.endswith(LOSS) for head in heads):
         sentences.append("Lost: packets dropped, of those that arrived.")
@@ -36,6 +37,16 @@ def counted(result: Result, heads: Collection[str], *, by_default: bool) -> str:
         sentences.append(f"1 run: no interval; --runs {30 if result.engine else 5} gives intervals.")
     sentences += _explained(result, heads)
     return " ".join(sentences)
+
+
+def _how(result: Result) -> str:
+    return "" if result.warm_up is None else f", {result.warm_up.sentence()}"
+
+
+def _no_warmup(result: Result) -> str:
+    if result.warm_up is None:
+        return "the scenario sets no warm-up"
+    return "by MSER-5 all queues and rates are settled from the beginning on"
 
 
 _MOSTLY = 0.9

@@ -25,6 +25,7 @@ from perhop.show.written import Written
 if TYPE_CHECKING:
     from perhop.runs.accessor import Plots
     from perhop.runs.summary import Summary
+    from perhop.runs.warming import WarmUp
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -41,6 +42,7 @@ class Result(Written):
         by_default: Whether nobody said how many runs to make; None where that is not known.
         was_changed: Whether values of the scenario were set during the run (`perhop.Simulation.set`).
         name: The title where the scenario has none: the name of its file.
+        warm_up: How the warm-up was found, if it was.
     """
 
     COMMAND: ClassVar = "perhop run"
@@ -52,6 +54,7 @@ class Result(Written):
     by_default: bool | None = None
     was_changed: bool = False
     name: str = ""
+    warm_up: WarmUp | None = None
 
     @property
     def engine(self) -> str | None:

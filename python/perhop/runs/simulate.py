@@ -12,7 +12,7 @@ from perhop.errors import PerhopError
 from perhop.files import arguments
 from perhop.measures.run import Run
 from perhop.processes import memory
-from perhop.runs import budget, one_run, recording
+from perhop.runs import budget, one_run, recording, warming
 from perhop.runs.extent import ENGINES, MAX_SEED, Engine, seeds, threads_each, workers
 from perhop.runs.parallel import parallel_map
 from perhop.runs.result import Result
@@ -27,6 +27,7 @@ def run(
     jobs: int | None = None,
     threads: int | None = None,
     engine: Engine | None = None,
+    warmup: str | None = None,
     capture: Path | str | None = None,
     capture_links: Sequence[str] = (),
     events: Path | str | None = None,
@@ -49,6 +50,9 @@ def run(
             that the reference engine runs.
         engine: `batched` or `reference`; if not given, the batched engine if it accepts the network, else the
             reference engine, which takes longer. The results are the same.
+        warmup: A duration, such as `10s`, in place of the scenario's `warmup`; or `auto`: the time after
+            which the last queue and the last class's rate have settled, by MSER-5 in five runs of their own,
+            whose seeds are those from `seed` on.
         capture: A file for the packets of the run with the first seed (pcapng), which Wireshark opens. That
             run is computed by the reference engine.
         capture_links: The links whose packets are recorded, both directions of each; by default those with a
@@ -68,7 +72,8 @@ def run(
     """
     checked = read(scenario)
     checked.warn()
-    text = checked.text
+    flag = cancel if cancel is not None else _engine.Cancel()
+    text, warm_up = _warmed(checked.text, warmup, seed, jobs, flag)
     wanted = seeds(seed, budget.FIRST if runs is None else runs)
     if engine is not None:
         arguments.one_of("engine", engine, ENGINES)
@@ -77,14 +82,26 @@ def run(
     )
     if recorded is not None and engine == "batched":
         raise PerhopError("the batched engine cannot record packets; leave `engine` out")
-    flag = cancel if cancel is not None else _engine.Cancel()
     work = _Work(text, engine, jobs, threads, recorded, wanted[0], flag, progress, waiting)
     work.make(wanted)
     if runs is None and (more := _affordable(text, wanted[0], work.made, jobs) - len(work.made)):
         work.make(seeds(wanted[-1] + 1, more))
     files = _files(scenario)
     name = files[0].stem if files else ""
-    return Result(text, tuple(work.made), by_default=runs is None, name=name)
+    return Result(text, tuple(work.made), by_default=runs is None, name=name, warm_up=warm_up)
+
+
+def _warmed(
+    text: str, warmup: str | None, seed: int, jobs: int | None, cancel: _engine.Cancel
+) -> tuple[str, warming.WarmUp | None]:
+    """Return the scenario with the warm-up that is asked for, and how that was found if it was."""
+    if warmup is None:
+        return text, None
+    if warmup != warming.AUTO:
+        return warming.with_warmup(text, warmup), None
+    first = min(seed, MAX_SEED - warming.PILOTS + 1)
+    found = warming.find(text, seeds(first, warming.PILOTS), jobs=jobs, cancel=cancel)
+    return warming.with_warmup(text, f"{round(found.seconds * 1e9)}ns"), found
 
 
 @dataclass(slots=True)

@@ -116,6 +116,7 @@ def to_json(result: Result) -> str:
         **({"engine": engine} if result.engine else {}),
         "seeds": [run.seed for run in result.runs],
         **({} if result.by_default is None else {"runs_by_default": result.by_default}),
+        **({} if result.warm_up is None else {"warmup": result.warm_up.json()}),
         **numbers(result),
         **partial_json(result),
     }
