@@ -42,7 +42,7 @@ MODULES = ("perhop.statistics", "perhop.runs.quality", "perhop.gym")
 BESIDE = (
     *(f"perhop.stepping.driving.{name}" for name in ("Decision", "Departure", "DrivenMeter", "DrivenQueue")),
     "perhop.runs.accessor.Plots",
-    "perhop.show.readable.Estimates",
+    "perhop.show.estimates.Estimates",
     "perhop.measures.run.Group",
     "perhop.measures.run.Run",
     "perhop.scenario.reading.ScenarioLike",

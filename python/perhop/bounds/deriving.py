@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
-
-import polars as pl
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from perhop import _engine
+from perhop.bounds.rows import Entry, Rows, values
 from perhop.files import arguments
-from perhop.measures import catalog
-from perhop.measures.catalog import FLOW_BOUNDS, QUEUE_BOUNDS, Bound
+from perhop.measures.catalog import FLOW_BOUNDS, QUEUE_BOUNDS
 from perhop.plurals import counted
 from perhop.scenario.reading import ScenarioSource, _files, read
 from perhop.show.report import Report, as_text
 from perhop.show.written import Written, command_line
 
-Entry = Mapping[str, Any]
-"""What the engine says of a link, a class of its queue, or a flow."""
-
+if TYPE_CHECKING:
+    import polars as pl
 
 _NAP_S = 0.05
 """Seconds after which Ctrl-C is looked for again, on systems where it does not end a wait."""
 MOST_PARTS = 5000
 """Bounds of more flows and links take longer than results may wait for."""
-ALL = "all"
-"""The class of all packets, where a queue distinguishes none."""
 
 
 def bound(scenario: ScenarioSource) -> Bounds:
@@ -56,16 +53,29 @@ def bound(scenario: ScenarioSource) -> Bounds:
 
 def of_text(text: str) -> Bounds:
     """The bounds of a scenario in canonical JSON; the engine derives them on a thread, so Ctrl-C ends it."""
-    cancel = _engine.Cancel()
-    with ThreadPoolExecutor(1, "perhop-bounds") as thread:
-        derived = thread.submit(_engine.bounds, text, cancel)
+    cancel, derived = _engine.Cancel(), SimpleQueue[str | Exception]()
+
+    def derive() -> None:
         try:
-            while not derived.done():
-                wait([derived], _NAP_S)
-        except BaseException:
-            cancel.cancel()
-            raise
-    return Bounds(text, json.loads(derived.result()))
+            derived.put(_engine.bounds(text, cancel))
+        except Exception as error:  # noqa: BLE001 - the calling thread raises it
+            derived.put(error)
+
+    thread = threading.Thread(target=derive, name="perhop-bounds", daemon=True)
+    thread.start()
+    try:
+        while True:
+            with suppress(Empty):
+                found = derived.get(timeout=_NAP_S)
+                break
+    except BaseException:
+        cancel.cancel()
+        raise
+    finally:
+        thread.join()
+    if isinstance(found, Exception):
+        raise found
+    return Bounds(text, json.loads(found))
 
 
 def beside_runs(text: str) -> Bounds:
@@ -131,11 +141,9 @@ class Bounds(Written):
         Columns: `class`, `flows`, `one_way_delay_at_most_s`, `loss_excluded`, `delay_reason` and
         `loss_reason` (those of the first flow without a bound).
         """
-        rows = [
-            {"class": name, "flows": len(members), **_cells(members, FLOW_BOUNDS)}
-            for name, members in self.by_class.items()
-        ]
-        return _frame(rows, {"class": pl.String, "flows": pl.Int64}, FLOW_BOUNDS)
+        from perhop.bounds import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.classes(self.rows)
 
     @cached_property
     def flows(self) -> pl.DataFrame:
@@ -144,18 +152,9 @@ class Bounds(Written):
         Columns: `flow`, `class`, `one_way_delay_at_most_s` (from host to host), `loss_excluded`,
         `delay_reason`, `loss_reason`, `method` (the analysis with the least bound) and `route` (its links).
         """
-        rows = [
-            {
-                "flow": flow["name"],
-                "class": class_of(flow),
-                **_cells([flow], FLOW_BOUNDS),
-                "method": flow["method"],
-                "route": ", ".join(flow["route"]),
-            }
-            for flow in self.content["flows"]
-        ]
-        more = {"method": pl.String, "route": pl.String}
-        return _frame(rows, {"flow": pl.String, "class": pl.String}, FLOW_BOUNDS, more)
+        from perhop.bounds import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.flows(self.rows)
 
     @cached_property
     def links(self) -> pl.DataFrame:
@@ -164,18 +163,16 @@ class Bounds(Written):
         Columns: `link`, `delay_at_most_s` (the longest wait in its queue), `backlog_at_most_bytes`,
         `loss_excluded`, `delay_reason`, `backlog_reason` and `loss_reason`.
         """
-        rows = [{"link": link["name"], **_cells([link], QUEUE_BOUNDS)} for link in self.content["links"]]
-        return _frame(rows, {"link": pl.String}, QUEUE_BOUNDS)
+        from perhop.bounds import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.links(self.rows)
 
     @cached_property
     def link_classes(self) -> pl.DataFrame:
         """One row for each link and class of packets that its queue distinguishes; columns as of `links`."""
-        rows = [
-            {"link": link["name"], "class": one["name"], **_cells([one], QUEUE_BOUNDS)}
-            for link in self.content["links"]
-            for one in classes_of(link)
-        ]
-        return _frame(rows, {"link": pl.String, "class": pl.String}, QUEUE_BOUNDS)
+        from perhop.bounds import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.link_classes(self.rows)
 
     @cached_property
     def steps(self) -> pl.DataFrame:
@@ -184,25 +181,13 @@ class Bounds(Written):
         Columns: `link` and `class`, or `flow`: what is derived; `step` (from 1), `text`, `formula` and
         `source` (null where a step follows from those before it).
         """
-        names = {"link": pl.String, "class": pl.String, "flow": pl.String, "step": pl.Int64}
-        texts = {"text": pl.String, "formula": pl.String, "source": pl.String}
-        rows = [
-            {**place, "step": number, **{key: step.get(key) or None for key in texts}}
-            for place, entry in self._derived()
-            for number, step in enumerate(entry.get("steps", ()), 1)
-        ]
-        return pl.DataFrame(rows, schema={**names, **texts}, orient="row")
+        from perhop.bounds import frames  # noqa: PLC0415 - polars takes long to load
 
-    def flow_columns(self, rows: int) -> pl.DataFrame:
-        """The bounds of all flows for so many rows, those of each run alike; null where there are none."""
-        names = schema(FLOW_BOUNDS)
-        if not self.flows.height or rows % self.flows.height:
-            return pl.DataFrame({name: pl.Series([None] * rows, dtype=kind) for name, kind in names.items()})
-        return pl.concat([self.flows.select(list(names))] * (rows // self.flows.height))
+        return frames.steps(self.rows)
 
     def of_class(self, name: str) -> dict[str, object]:
         """The bounds of a `[[flows]]` entry by the names of their columns; None where there is none."""
-        return values(self.by_class.get(name, ()), FLOW_BOUNDS)
+        return values(self.rows.by_class.get(name, ()), FLOW_BOUNDS)
 
     def of_queue(self, link: str, name: str | None = None) -> dict[str, object]:
         """The bounds of a link, or of a class of its queue, by the names of their columns."""
@@ -239,9 +224,10 @@ class Bounds(Written):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `perhop bound --json` writes as plain data: all tables, or their rows about `of`."""
-        tables = {"classes": self.classes, "links": self.links, "link_classes": self.link_classes}
-        tables |= {"flows": self.flows, "steps": self.steps}
-        rows = {name: list(filter(self._concerns, frame.to_dicts())) for name, frame in tables.items()}
+        of = self.rows
+        tables = {"classes": of.classes, "links": of.links, "link_classes": of.link_classes}
+        tables |= {"flows": of.flows, "steps": of.steps}
+        rows = {name: list(filter(self._concerns, rows)) for name, rows in tables.items()}
         return {**rows, "notes": [] if self.of else list(self.notes)}
 
     def _concerns(self, row: Mapping[str, Any]) -> bool:
@@ -253,9 +239,12 @@ class Bounds(Written):
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     def _outline(self) -> str:
-        delays = [*self.classes["one_way_delay_at_most_s"], *self.links["delay_at_most_s"]]
+        classes, links = self.rows.classes, self.rows.links
+        delays = [row["one_way_delay_at_most_s"] for row in classes] + [
+            row["delay_at_most_s"] for row in links
+        ]
         known = sum(delay is not None for delay in delays)
-        what = f"{counted(self.classes.height, 'class', 'classes')} and {counted(self.links.height, 'link')}"
+        what = f"{counted(len(classes), 'class', 'classes')} and {counted(len(links), 'link')}"
         return (
             f"{self.title!r}: {what}, {known} of {len(delays)} with a bound of the delay; see print(….text())"
         )
@@ -275,12 +264,9 @@ class Bounds(Written):
         page.write(place, replace(self, of=""), command)
 
     @cached_property
-    def by_class(self) -> dict[str, list[Entry]]:
-        """What the engine says of each flow of a `[[flows]]` entry."""
-        found: dict[str, list[Entry]] = {}
-        for flow in self.content["flows"]:
-            found.setdefault(class_of(flow), []).append(flow)
-        return found
+    def rows(self) -> Rows:
+        """The rows of all tables, as plain data."""
+        return Rows(self.content)
 
     @cached_property
     def queues(self) -> dict[tuple[str, str | None], Entry]:
@@ -290,67 +276,3 @@ class Bounds(Written):
             **{(link["name"], None): link for link in links},
             **{(link["name"], one["name"]): one for link in links for one in link["classes"]},
         }
-
-    def _derived(self) -> Iterator[tuple[dict[str, str | None], Entry]]:
-        """Yield everything that has a derivation, with the columns that name it in `steps`."""
-        for link in self.content["links"]:
-            for one in link["classes"]:
-                name = one["name"] if one in classes_of(link) else None
-                yield {"link": link["name"], "class": name, "flow": None}, one
-        for flow in self.content["flows"]:
-            yield {"link": None, "class": class_of(flow), "flow": flow["name"]}, flow
-
-
-def class_of(flow: Entry) -> str:
-    """The name of the `[[flows]]` entry of a flow, which is called `NAME/0`, `NAME/1` and so on."""
-    return str(flow["name"]).rpartition("/")[0]
-
-
-def classes_of(link: Entry) -> Sequence[Entry]:
-    """The classes of packets that a link's queue distinguishes; none if it has one for all of them."""
-    classes: Sequence[Entry] = link["classes"]
-    return () if [one["name"] for one in classes] == [ALL] else classes
-
-
-_TYPES: Mapping[catalog.Unit, pl.DataType] = {"s": pl.Float64(), "B": pl.Int64(), "": pl.Boolean()}
-
-
-def schema(bounds: Iterable[Bound]) -> dict[str, pl.DataType]:
-    """The columns of bounds in data frames."""
-    return {one.name: _TYPES[one.unit] for one in bounds}
-
-
-def _reason(one: Bound) -> str:
-    """The column that says why a bound is not there."""
-    return f"{one.key[0]}_reason"
-
-
-def _frame(
-    rows: Sequence[Mapping[str, object]],
-    names: Mapping[str, Any],
-    bounds: Sequence[Bound],
-    more: Mapping[str, Any] | None = None,
-) -> pl.DataFrame:
-    reasons = {_reason(one): pl.String for one in bounds}
-    return pl.DataFrame(rows, schema={**names, **schema(bounds), **reasons, **(more or {})}, orient="row")
-
-
-def _cells(entries: Sequence[Entry], bounds: Sequence[Bound]) -> dict[str, object]:
-    """The bounds of some flows together, or of a queue, and the first reason of each that is not there."""
-    reasons = {
-        _reason(one): next((entry[of]["reason"] for entry in entries if "reason" in entry[of]), None)
-        for one in bounds
-        for of in (one.key[0],)
-    }
-    return {**values(entries, bounds), **reasons}
-
-
-def values(entries: Sequence[Entry], bounds: Sequence[Bound]) -> dict[str, object]:
-    """The bounds of some flows together, or of a queue; None where one of them has none."""
-    found = {}
-    for one in bounds:
-        of, key = one.key
-        known = [entry[of].get(key) for entry in entries]
-        together = all if one.unit == "" else max
-        found[one.name] = None if not known or None in known else together(known)
-    return found

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from perhop import _engine
-from perhop.bounds.deriving import Bounds, Entry, classes_of, values
+from perhop.bounds.deriving import Bounds
+from perhop.bounds.rows import Entry, classes_of, reason_column, values
 from perhop.errors import PerhopError
 from perhop.measures.catalog import FLOW_BOUNDS, QUEUE_BOUNDS, SHOWN, Bound
 from perhop.show.readable import bound_text
@@ -33,14 +34,14 @@ def report(bounds: Bounds, *, with_steps: bool = False, origin: Origin | None = 
         origin: How to get it again, for a page.
     """
     tables = (
-        ("Classes of flows", bounds.classes, FLOW_BOUNDS),
-        ("Links", bounds.links, QUEUE_BOUNDS),
-        ("Classes of packets at a link", bounds.link_classes, QUEUE_BOUNDS),
+        ("Classes of flows", bounds.rows.classes, FLOW_BOUNDS),
+        ("Links", bounds.rows.links, QUEUE_BOUNDS),
+        ("Classes of packets at a link", bounds.rows.link_classes, QUEUE_BOUNDS),
     )
     shown: list[Part] = [
-        Records(title if origin else "", [_line(row, columns) for row in frame.iter_rows(named=True)])
-        for title, frame, columns in tables
-        if frame.height
+        Records(title if origin else "", [_line(row, columns) for row in rows])
+        for title, rows, columns in tables
+        if rows
     ]
     shown.append(Items("Not guaranteed, and why:", list(_reasons(bounds))))
     shown.append(Text(list(bounds.notes)))
@@ -62,13 +63,13 @@ def _head(one: Bound) -> str:
 def _reasons(bounds: Bounds) -> Iterator[list[str]]:
     """Yield each reason why there is no bound, and of what there is none."""
     lacking: dict[str, dict[str, list[str]]] = {}
-    queues = [*_without_classes(bounds), *bounds.link_classes.iter_rows(named=True)]
-    for rows, columns in ((bounds.classes.iter_rows(named=True), FLOW_BOUNDS), (queues, QUEUE_BOUNDS)):
+    queues = [*_without_classes(bounds), *bounds.rows.link_classes]
+    for rows, columns in ((bounds.rows.classes, FLOW_BOUNDS), (queues, QUEUE_BOUNDS)):
         for row in rows:
             place = " at ".join(str(row[name]) for name in ("class", "link") if name in row)
             found: dict[str, list[str]] = {}
             for one in columns:
-                if (reason := row[f"{one.key[0]}_reason"]) is not None:
+                if (reason := row[reason_column(one)]) is not None:
                     # Reasons of flows name the link.
                     found.setdefault(f"`{row['link']}`: {reason}" if "link" in row else reason, []).append(
                         _what(one)
@@ -95,8 +96,8 @@ def _what(one: Bound) -> str:
 
 def _without_classes(bounds: Bounds) -> Iterator[dict[str, Any]]:
     """Yield the rows of links whose queues distinguish no classes."""
-    with_classes = set(bounds.link_classes["link"])
-    return (row for row in bounds.links.iter_rows(named=True) if row["link"] not in with_classes)
+    with_classes = {row["link"] for row in bounds.rows.link_classes}
+    return (row for row in bounds.rows.links if row["link"] not in with_classes)
 
 
 # ---------------------------------------------------------------- derivations
@@ -124,7 +125,7 @@ def _named(bounds: Bounds) -> Iterator[tuple[list[str], Items]]:
 
     That of a class is the one of its flow with the largest bound.
     """
-    for name, members in bounds.by_class.items():
+    for name, members in bounds.rows.by_class.items():
         flow = max(members, key=_rank)
         which = f" ({flow['name']}, the largest of {len(members)} flows)" if len(members) > 1 else ""
         yield [name], _of_flow(flow, f"{name}{which}")

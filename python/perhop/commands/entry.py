@@ -15,17 +15,12 @@ except KeyboardInterrupt:  # before there is a handler
 
 
 def main() -> None:
-    """Run the command line and exit with its status. The version alone needs no command line."""
+    """Run the command line and exit with its status."""
     with interrupts.loading():
         interrupts.install()
         open_streams()
         scarcity.prepare()
         try:
-            if sys.argv[1:] == ["--version"]:
-                from perhop import _engine
-
-                sys.stdout.write(f"perhop {_engine.version}\n")
-                return
             from perhop.commands import cli
         except (ImportError, MemoryError) as error:
             if isinstance(error, ImportError) and not scarcity.is_cause(error):

@@ -99,7 +99,7 @@ def run(
       perhop run my.toml --runs 1 --capture my.pcapng
     """
     with interrupts.loading():
-        from perhop.runs import budget, extent, over_time, recording, simulate, summary
+        from perhop.runs import budget, extent, recording
         from perhop.scenario import reading
     least = budget.FIRST if runs is None else runs
     extent.seeds(seed, least)
@@ -109,8 +109,11 @@ def run(
     terminal.warn(checked.notices)
     files = {"--plot": None if plot == outputs.STDOUT else plot, "--capture": capture, "--events": events}
     results = Results(out=out, json_file=json_file, csv=csv, files=files, wide=wide, reads=[scenario])
-    plot_path = over_time.prepare(plot, reads=[scenario])
-    text = checked.text if plot is None else over_time.sampled(checked.text)
+    text = checked.text
+    if plot is not None:
+        with interrupts.deferred():
+            from perhop.runs import over_time
+        plot, text = over_time.prepare(plot, reads=[scenario]), over_time.sampled(text)
     recorded: dict[str, Any] = {"capture": capture, "capture_links": capture_link or (), "events": events}
     records = recording.plan(text, **recorded, reads=[scenario]) is not None
     memory.fitting(text, least, at_once, at_once)
@@ -121,6 +124,8 @@ def run(
         _note_reference_engine(text)
     if threads is not None and threads > 1:
         _note_threads(text, threads, engine)
+    with interrupts.deferred():
+        from perhop.runs import simulate  # behind all that may be refused: it loads numpy and every measure
     with terminal.progress("runs", least) as step:
         result = simulate.run(
             json.loads(text),
@@ -150,12 +155,15 @@ def run(
             "first half is left out; a longer `duration` may help."
         )
     results.conclude(result, command)
-    over_time.show(plot_path, result.runs, result.title, results.say, results.width)
+    if plot is not None:
+        over_time.show(plot, result.runs, result.title, results.say, results.width)
     if records:
         kept = " and ".join(str(path) for path in (capture, events) if path is not None)
         results.say(f"\npackets of the run with seed {seed}: {kept}")
     results.say_where()
     if csv is not None:
+        from perhop.runs import summary
+
         results.write_csv(summary.frames_of_runs(result))
 
 

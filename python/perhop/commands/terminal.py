@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
 from perhop.plurals import lasting
-from perhop.processes import interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 NARROWEST = 40
 """Text is not fitted to less than this many columns."""
+BAR_AFTER_S = 0.5
+"""Work that takes longer has a bar on a terminal."""
 PROGRESS_EVERY_S = 5.0
 """Without a terminal, progress is a line of text this often."""
 FIRST_NOTE_S = 1.0
@@ -53,10 +54,9 @@ class Steps:
         self._began = time.monotonic()
         self._note_at = self._began + FIRST_NOTE_S
         self._lock = threading.RLock()
-        """Held while something is printed: a line must not stand amid results."""
+        """Held while something is printed: progress must not stand amid results."""
+        self._on_terminal = sys.stderr.isatty()
         self._bar: Progress | None = None
-        if sys.stderr.isatty():
-            self._bar = _bar(what, total)
 
     def __call__(self, total: int | None = None) -> None:
         """One more step is done; of so many in all, if there are more than was thought."""
@@ -75,11 +75,11 @@ class Steps:
 
     def _show(self) -> None:
         done = min(self._done + self._under_way, self._total)
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=done)
-            return
         with self._lock:
-            self._note_if_due(done)
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], completed=done)
+            elif not self._on_terminal:
+                self._note_if_due(done)
 
     def _note_if_due(self, done: float) -> None:
         now = time.monotonic()
@@ -102,18 +102,27 @@ class Steps:
     @contextmanager
     def running(self) -> Iterator[Steps]:
         """Show the bar; without a terminal write lines, whether or not a step ends meanwhile."""
-        if self._bar is None:
-            ended = threading.Event()
-            clock = threading.Thread(target=self._keep_noting, args=(ended,), daemon=True)
-            clock.start()
-            try:
-                yield self
-            finally:
-                ended.set()
-                clock.join()
-            return
-        with self._bar:
+        ended = threading.Event()
+        clock = threading.Thread(
+            target=self._begin_bar if self._on_terminal else self._keep_noting, args=(ended,), daemon=True
+        )
+        clock.start()
+        try:
             yield self
+        finally:
+            ended.set()
+            clock.join()
+            if self._bar is not None:
+                self._bar.stop()
+
+    def _begin_bar(self, ended: threading.Event) -> None:
+        """Show the bar, unless the work ends before a reader could see it."""
+        if ended.wait(BAR_AFTER_S):
+            return
+        with self._lock:
+            self._bar = _bar(self._what, self._total)
+            self._show()
+            self._bar.start()
 
     def _keep_noting(self, ended: threading.Event) -> None:
         while not ended.wait(PROGRESS_EVERY_S):
@@ -122,21 +131,21 @@ class Steps:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Take the bar away while results are printed."""
-        if self._bar is None:
-            with self._lock:
+        with self._lock:
+            if self._bar is not None:
+                self._bar.stop()
+            try:
                 yield
-            return
-        self._bar.stop()
-        try:
-            yield
-        finally:
-            self._bar.start()
+            finally:
+                if self._bar is not None:
+                    self._bar.start()
 
 
 def _bar(what: str, total: int) -> Progress:
-    with interrupts.deferred():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    # Not above: most commands end before they need a bar.
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
     bar.add_task(what, total=total)

@@ -26,7 +26,7 @@ from perhop.real_packets import decisions, laboratory
 from perhop.real_packets.decisions import RESOLUTION_NS, Differences, Offered, Passed
 from perhop.routers import exporting, outgoing, writing
 from perhop.routers.curves import drop_precedence
-from perhop.runs import extent, recording
+from perhop.runs import events, extent
 from perhop.runs.parallel import parallel_map
 from perhop.scenario import reading
 from perhop.scenario.reading import ScenarioSource
@@ -264,9 +264,9 @@ def witness(
     setting = _setting(checked.text, origin, link)
     flag = cancel if cancel is not None else _engine.Cancel()
     if arrivals is None:
-        task = partial(recording.arrivals, checked.text, seed, flag)
-        (events,) = parallel_map(task, [setting.link], jobs=1, cancel=flag)
-        packets = _of_events(events)
+        task = partial(events.arrivals, checked.text, seed, flag)
+        (table,) = parallel_map(task, [setting.link], jobs=1, cancel=flag)
+        packets = _of_events(table)
     else:
         path = arguments.path("arrivals", arrivals)
         packets = _of_capture(replaying.replay(path, scenario, link=setting.link, packets=True, cancel=flag))

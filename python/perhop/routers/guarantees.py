@@ -113,7 +113,7 @@ def lines(frame: pl.DataFrame) -> list[dict[str, str]]:
     kept = [name for name in delays if name in frame.columns]
     known = frame.filter(pl.any_horizontal(pl.col(kept).is_not_null()))
     found = (known if known.height else frame).select("class", *kept, "loss_excluded")
-    return readable(found.with_columns(found["class"].fill_null("all")), None)
+    return readable(found.with_columns(found["class"].fill_null("all")).to_dicts(), None)
 
 
 def reasons(frame: pl.DataFrame) -> Iterator[str]:

@@ -9,9 +9,9 @@ from typing import Any
 from perhop.errors import PerhopError
 from perhop.files import arguments
 from perhop.measures import catalog, finite_flows, flow_table
-from perhop.runs import frames, observing, populations
+from perhop.runs import observing, over_runs, populations
 from perhop.runs.result import Result
-from perhop.show.readable import Estimates
+from perhop.show.estimates import Estimates
 from perhop.show.written import named
 from perhop.statistics.observations import Observations, paired
 
@@ -46,7 +46,7 @@ def _paired(measure: str, mine: list[Named], theirs: list[Named]) -> Estimates:
     others = {tuple(name.values()): found for name, found in theirs}
     both = [(name, found, others.get(tuple(name.values()))) for name, found in mine]
     rows = [
-        {**name, **frames.ends(measure, paired(found, beside))}
+        {**name, **over_runs.ends(measure, paired(found, beside))}
         for name, found, beside in both
         if beside is not None
     ]

@@ -7,8 +7,6 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-import polars as pl
-
 from perhop.measures import catalog, finite_flows, flow_table, naming
 from perhop.plurals import lasting
 from perhop.runs import budget, observing, populations
@@ -112,22 +110,22 @@ def _at_most(result: Result) -> str:
     """A note on bounds, and on where there is none."""
     found = result.bounds
     delays = (
-        found.classes["one_way_delay_at_most_s"],
-        *(of["delay_at_most_s"] for of in (found.links, found.link_classes)),
+        [row["one_way_delay_at_most_s"] for row in found.rows.classes],
+        *([row["delay_at_most_s"] for row in rows] for rows in (found.rows.links, found.rows.link_classes)),
     )
-    lacking = any(0 < delay.null_count() < len(delay) for delay in delays)
+    lacking = any(0 < of.count(None) < len(of) for of in delays)
     why = ", and says why some have none" if lacking else ""
     return f"At most: in any run, warm-up included; `perhop bound` derives it{why}."
 
 
 def _cut_off(result: Result) -> str:
     """A note that mean times are lower bounds where the longest were unfinished at the end of the runs."""
-    frames_ = (result.group_summary(), result.population_summary(), *result.application_summary().values())
+    tables = (result.rows.groups, result.rows.populations, *result.rows.applications.values())
     heads = [
         HEADS[name].partition(",")[0]
-        for frame in frames_
-        for name in frame.columns
-        if name in _TIMES and math.inf in frame[end_names(name)[1]].to_list()
+        for rows in tables
+        for name in (rows[0] if rows else ())
+        if name in _TIMES and any(row[end_names(name)[1]] == math.inf for row in rows)
     ]
     if not heads:
         return ""
@@ -143,10 +141,10 @@ def _unseen(result: Result) -> str:
         for entry in catalog.APPLICATION[users["model"]]:
             if entry.unit != "s/h":
                 continue
-            frame, high = result.application_summary()[users["model"]], end_names(entry.name)[1]
-            frame = frame.filter((pl.col(entry.name) == 0) & (pl.col(high) == math.inf))
-            if frame.height:
-                watched = float(frame["users"].sum()) * _measured_s(result) * len(result.runs)
+            rows, high = result.rows.applications[users["model"]], end_names(entry.name)[1]
+            unseen = [row for row in rows if row[entry.name] == 0 and row[high] == math.inf]
+            if unseen:
+                watched = float(sum(row["users"] for row in unseen)) * _measured_s(result) * len(result.runs)
                 return (
                     f"{entry.label.capitalize()} 0 (or more): none in {lasting(watched)}, all users and runs "
                     "together; longer or more runs show how rare it is."

@@ -1,21 +1,17 @@
-"""The tables of a result: the outcome of each run as columns and rows."""
+"""Data frames of a result: the outcome of each run as columns and rows. `Result` says what each has."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
-from perhop.bounds import deriving
-from perhop.measures import catalog, flow_table
-from perhop.measures.run import COLORS, Group, Run
-from perhop.runs import observing
-from perhop.show.readable import end_names
-from perhop.statistics.intervals import Estimate
-from perhop.statistics.observations import Observations, ObservedQueue
+from perhop.bounds import frames as of_bounds
+from perhop.measures import catalog
+from perhop.measures.run import COLORS, Run
+from perhop.runs import populations
 
 if TYPE_CHECKING:
     from perhop.bounds.deriving import Bounds
@@ -32,7 +28,7 @@ def _schema(*entries: catalog.Measure) -> dict[str, pl.DataType]:
     return {entry.name: _TYPES[entry.kind] for entry in entries}
 
 
-_BOUNDS = deriving.schema(catalog.QUEUE_BOUNDS)
+_BOUNDS = of_bounds.schema(catalog.QUEUE_BOUNDS)
 LINK_SCHEMA = {"seed": pl.UInt64(), "link": pl.String(), **_schema(*catalog.LINK, *catalog.QUEUE), **_BOUNDS}
 
 LINK_CLASS_SCHEMA = {
@@ -50,6 +46,14 @@ DELAY_SCHEMA = {
     "delay_s": pl.Float64,
     "packets": pl.Int64,
     "share": pl.Float64,
+}
+
+REASON_SCHEMA = {
+    "seed": pl.UInt64,
+    "link": pl.String,
+    "reason": pl.String,
+    "color": pl.String,
+    "packets": pl.Int64,
 }
 
 QUEUE_SCHEMA = {
@@ -196,83 +200,92 @@ def application_frames(run: Run, key: Literal["samples", "open"] = "samples") ->
     return frames
 
 
-def application_row(group: str, runs: Sequence[Mapping[str, Any]], model: str) -> dict[str, object]:
-    """The users of one group over the runs."""
-    row: dict[str, object] = {"class": group, "users": runs[0]["users"]}
-    for entry in catalog.APPLICATION[model]:
-        row |= columns(entry.name, observing.of_users(entry, runs))
-    return row
+POPULATION_SCHEMA = {
+    "seed": pl.UInt64,
+    "class": pl.String,
+    "started_s": pl.Float64,
+    "size_bytes": pl.Int64,
+    "idle_s": pl.Float64,
+    "completion_s": pl.Float64,
+    "slowdown": pl.Float64,
+}
 
 
-def class_row(
-    group: Group, members: Sequence[flow_table.Members], links: Sequence[ObservedQueue], bounds: Bounds
-) -> dict[str, object]:
-    """One class over the runs; its flows in each of them, and the queues of the links."""
-    guaranteed = bounds.of_class(group.name)
-    flows = None if group.is_population else group.count
-    row: dict[str, object] = {"class": group.name, "flows": flows, "profile_bps": group.profile_bps}
-    transit = observing.waits([flows.transit for flows in members])
-    queues = observing.seen_by(transit, links)
-    for entry in catalog.beside(catalog.CLASS, catalog.FLOW_BOUNDS):
-        if isinstance(entry, catalog.Bound):
-            row[entry.name] = guaranteed[entry.name]
-        elif entry.name:
-            row |= columns(entry.name, observing.of_class(entry, members, transit, queues))
-    return row
+def population_frame(run: Run) -> pl.DataFrame:
+    """One row for each flow of a population of a run, in the order in which they began."""
+    rows = [pl.DataFrame(schema=POPULATION_SCHEMA)]
+    for population in run.raw["populations"]:
+        name = populations.class_of(run, population["flow"])
+        columns = {key: population[key] for key in ("started_s", "size_bytes", "idle_s", "completion_s")}
+        frame = pl.DataFrame(columns).with_columns(
+            pl.lit(run.seed, pl.UInt64).alias("seed"),
+            pl.lit(name).alias("class"),
+            pl.col("size_bytes").cast(pl.Int64),
+            pl.col("completion_s").fill_nan(None),
+        )
+        rows.append(
+            frame.with_columns(slowdown=pl.col("completion_s") / pl.col("idle_s")).select(
+                POPULATION_SCHEMA.keys()
+            )
+        )
+    return pl.concat(rows)
 
 
-def queue_columns(
-    places: Sequence[Mapping[str, Any]],
-    entries: Iterable[catalog.Measure],
-    queue: ObservedQueue,
-    bounds: Mapping[str, object],
-) -> dict[str, object]:
-    """A link, or a class that its queue distinguishes, over the runs: its measures, with bounds beside them.
-
-    Args:
-        places: The link or the class in each run, as the engine reports it.
-        entries: The measures.
-        queue: The same as a queue.
-        bounds: Its bounds by name.
-    """
-    out: dict[str, object] = {}
-    for entry in catalog.beside(entries, catalog.QUEUE_BOUNDS):
-        if isinstance(entry, catalog.Bound):
-            out[entry.name] = bounds[entry.name]
-        else:
-            out |= columns(entry.name, observing.of_queue(entry, places, queue))
-    return out
+# ---------------------------------------------------------------- of all runs
 
 
-def estimates(
-    frame: pl.DataFrame, names: Iterable[str], beyond: Mapping[str, tuple[float, float]]
-) -> dict[str, float | None]:
-    """Columns of a frame with a row for each run, over the runs; see `columns`.
-
-    Args:
-        frame: Of the runs.
-        names: Of the columns.
-        beyond: Of some columns: see `Observations`.
-    """
-    out: dict[str, float | None] = {}
-    for name in names:
-        values = frame[name].fill_null(math.nan).to_list()
-        out |= columns(name, observing.observations(name, values, beyond=beyond.get(name, (0.0, 0.0))))
-    return out
+def flows(runs: Sequence[Run], bounds: Bounds) -> pl.DataFrame:
+    """See `Result.flows`."""
+    measured = pl.concat([flow_frame(run) for run in runs])
+    return measured.hstack(of_bounds.flow_columns(bounds.flows, measured.height))
 
 
-def columns(name: str, found: Observations) -> dict[str, float | None]:
-    """The value and the ends of its interval; an upper one that is not known is infinite."""
-    return ends(name, found.estimate)
+def links(runs: Sequence[Run], bounds: Bounds) -> pl.DataFrame:
+    """See `Result.links`."""
+    rows = [row for run in runs for row in link_rows(run, bounds)]
+    return pl.DataFrame(rows, schema=LINK_SCHEMA, orient="row")
 
 
-def ends(name: str, one: Estimate | None) -> dict[str, float | None]:
-    """An estimate as columns: the value and the ends of its interval; None where there is none."""
-    low, high = end_names(name)
-    least, most = (None, None) if one is None or one.ci95 is None else one.ci95
-    return {name: None if one is None else one.mean, low: least, high: most}
+def link_classes(runs: Sequence[Run], bounds: Bounds) -> pl.DataFrame:
+    """See `Result.link_classes`."""
+    rows = [row for run in runs for row in link_class_rows(run, bounds)]
+    return pl.DataFrame(rows, schema=LINK_CLASS_SCHEMA, orient="row")
 
 
-def mean(places: Sequence[Mapping[str, Any]], name: str) -> float:
-    """The mean over the runs of what every run counts."""
-    return math.fsum(place[name] for place in places) / len(places)
+def delays(runs: Sequence[Run]) -> pl.DataFrame:
+    """See `Result.delays`."""
+    return pl.DataFrame([row for run in runs for row in delay_rows(run)], schema=DELAY_SCHEMA, orient="row")
+
+
+def by_reason(runs: Sequence[Run], count: Literal["dropped", "notified"]) -> pl.DataFrame:
+    """See `Result.drops` and `Result.notifications`."""
+    rows = [
+        (run.seed, str(link["name"]), reason, color, int(packets))
+        for run in runs
+        for link in run.raw["links"]
+        for reason, by_color in link["measured"].get(count, {}).items()
+        for color, packets in zip(COLORS, by_color, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=REASON_SCHEMA, orient="row")
+
+
+def series(runs: Sequence[Run]) -> pl.DataFrame:
+    """See `Result.series`."""
+    return pl.concat([series_frame(run) for run in runs])
+
+
+def queues(runs: Sequence[Run]) -> pl.DataFrame:
+    """See `Result.queues`."""
+    samples = [frame for run in runs for frame in queue_frames(run)]
+    return pl.concat(samples) if samples else pl.DataFrame(schema=QUEUE_SCHEMA)
+
+
+def population_flows(runs: Sequence[Run]) -> pl.DataFrame:
+    """See `Result.population_flows`."""
+    return pl.concat([population_frame(run) for run in runs])
+
+
+def application_samples(runs: Sequence[Run]) -> pl.DataFrame:
+    """See `Result.application_samples`."""
+    samples = [frame for run in runs for frame in application_frames(run)]
+    return pl.concat(samples) if samples else pl.DataFrame(schema=APPLICATION_SCHEMA)

@@ -37,15 +37,10 @@ def of_table(table: Table) -> str:
 
 def of_result(result: Result) -> str:
     """Return the tables of `perhop run` below the picture of the network."""
-    frames = (
-        result.group_summary(),
-        result.population_summary(),
-        *result.application_summary().values(),
-        result.link_summary(),
-        result.link_class_summary(),
-    )
+    of = result.rows
+    found = (of.groups, of.populations, *of.applications.values(), of.links, of.link_classes)
     lead = _paragraph(f"{result.title}: {describe_runs(result.runs)}")
-    tables = [_html(readable(frame)) for frame in frames if frame.height]
+    tables = [_html(readable(rows)) for rows in found if rows]
     return "".join([lead, _network(json.loads(result.scenario)), *tables])
 
 

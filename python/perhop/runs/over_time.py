@@ -42,13 +42,13 @@ _BESIDE = 48
 _QUANTITY = "quantity"
 
 
-def prepare(place: Path | None, reads: Sequence[Path]) -> Path | None:
-    """Prove, before the work begins, that the picture can be written; None where none is asked for.
+def prepare(place: Path, reads: Sequence[Path]) -> Path:
+    """Prove, before the work begins, that the picture can be written.
 
     Raises:
         PerhopError: It cannot, or its name says no format.
     """
-    if place is None or place == STDOUT:
+    if place == STDOUT:
         return place
     if place.suffix not in FORMATS:
         raise PerhopError(
@@ -66,10 +66,8 @@ def sampled(text: str) -> str:
     return json.dumps({**scenario, "probes": {"interval": f"{max(1, duration_ns // SAMPLES)}ns"}})
 
 
-def show(
-    path: Path | None, runs: Sequence[Run], title: str, say: Callable[[str], None], width: int | None
-) -> None:
-    """Draw the sheet where `prepare` says, and print the blocks; nothing where that is None.
+def show(path: Path, runs: Sequence[Run], title: str, say: Callable[[str], None], width: int | None) -> None:
+    """Draw the sheet where `prepare` says, and print the blocks.
 
     Args:
         path: What `prepare` returned.
@@ -81,8 +79,6 @@ def show(
     Raises:
         PerhopError: The picture cannot be written.
     """
-    if path is None:
-        return
     say("\n" + text(runs, width))
     if path != STDOUT:
         drawn = picture(runs, title)

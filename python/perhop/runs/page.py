@@ -11,7 +11,7 @@ from typing import Any
 from perhop import _engine
 from perhop.measures import catalog, finite_flows
 from perhop.measures.run import COLORS, REVERSE
-from perhop.runs import frames, observing
+from perhop.runs import observing, over_runs, pictures
 from perhop.runs.result import Result
 from perhop.runs.summary import Summary, numbers
 from perhop.show.numbers import MISSING, PAGE, count, exact, percent
@@ -32,7 +32,7 @@ def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
     Raises:
         PerhopError: A file cannot be written.
     """
-    plots, network = drawn(shown)
+    plots, network = drawn(result)
     scenario = {
         "seeds": [entry.seed for entry in result.runs],
         **({} if shown.by_default is None else {"runs_by_default": shown.by_default}),
@@ -43,9 +43,10 @@ def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
     write_report(out, report, result.flows, [scenario])
 
 
-def drawn(shown: Summary) -> tuple[list[HtmlPlot], HtmlNetwork]:
+def drawn(result: Result) -> tuple[list[HtmlPlot], HtmlNetwork]:
     """The pictures of a run, for its page and for files."""
-    return [html_plot(plot, rows, "run") for plot, rows in shown.plots], html_network(shown.scenario, "run")
+    plots = [html_plot(plot, rows, "run") for plot, rows in pictures.of_result(result)]
+    return plots, html_network(json.loads(result.scenario), "run")
 
 
 def run_report(
@@ -75,7 +76,7 @@ def run_report(
         Records("Links", _with_values([_link(row) for row in links])),
         *_records(
             "Classes of packets at a link",
-            _with_values([_link_class(row) for row in result.link_class_summary().iter_rows(named=True)]),
+            _with_values([_link_class(row) for row in result.rows.link_classes]),
         ),
         *_records("How well the machine kept up", shown.machine, shown.remarks),
         *plots[1:],
@@ -112,10 +113,8 @@ def _links(result: Result) -> list[dict[str, Any]]:
     places = zip(*(run.raw["links"] for run in result.runs), strict=True)
     queues = observing.link_queues(result.runs, result.scenario)
     return [
-        {**row, **frames.columns(VARIATION.name, observing.of_queue(VARIATION, of_link, queue))}
-        for row, of_link, queue in zip(
-            result.link_summary().iter_rows(named=True), places, queues, strict=True
-        )
+        {**row, **over_runs.columns(VARIATION.name, observing.of_queue(VARIATION, of_link, queue))}
+        for row, of_link, queue in zip(result.rows.links, places, queues, strict=True)
     ]
 
 
@@ -124,9 +123,7 @@ def _classes(result: Result) -> list[dict[str, Any]]:
     users = {
         users["name"] + way for users in result.runs[0].raw.get("applications", ()) for way in ("", REVERSE)
     }
-    return [
-        {**row, "of_users": row["class"] in users} for row in result.group_summary().iter_rows(named=True)
-    ]
+    return [{**row, "of_users": row["class"] in users} for row in result.rows.groups]
 
 
 def _engine_text(result: Result) -> str:
@@ -158,9 +155,9 @@ def _answers(classes: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
 def _users(result: Result) -> list[str]:
     """Yield a sentence on each group of users of applications."""
     said = []
-    for model, frame in result.application_summary().items():
+    for model, rows in result.rows.applications.items():
         shown = [one for one in catalog.APPLICATION[model] if one.importance == KEPT]
-        for row in frame.iter_rows(named=True):
+        for row in rows:
             parts = [
                 f"{one.label} {_estimated(row, one.name, one.unit)} {catalog.SHOWN[one.unit].word}".rstrip()
                 for one in shown
@@ -177,7 +174,7 @@ def _users(result: Result) -> list[str]:
 def _transfers(result: Result) -> list[str]:
     """Return how long flows that come and go take, a sentence for each population."""
     said = []
-    for row in result.population_summary().iter_rows(named=True):
+    for row in result.rows.populations:
         if row["sizes"] != "all":
             continue
         name, some = f"**{_plain(row['class'])}**", row["unfinished"] and row["completion_mean_s"] is not None

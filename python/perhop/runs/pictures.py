@@ -36,7 +36,17 @@ QUANTITIES = {
 """The times that users wait, and the words of their plots."""
 
 
-def user_times(result: Result) -> Iterator[tuple[Plot, Sequence[Row]]]:
+def of_result(result: Result) -> list[Drawn]:
+    """The plots of the page of a result, the most important first."""
+    return [
+        class_plot(result),
+        *user_times(result),
+        *waiting_times(result.runs, result.bounds),
+        *over_time_of(result.runs),
+    ]
+
+
+def user_times(result: Result) -> Iterator[Drawn]:
     """Return how long transfers, pages and responses take: a distribution for each, by class.
 
     Those that had not ended by the end of the run count as the longest.
@@ -69,7 +79,7 @@ def user_times(result: Result) -> Iterator[tuple[Plot, Sequence[Row]]]:
 
 def class_plot(result: Result) -> tuple[Plot, list[Row]]:
     """The throughput of a flow of each class, beside its profile."""
-    frame = result.group_summary()
+    groups = result.rows.groups
     rows = [
         Row(
             {"class": row["class"], **_SERIES},
@@ -82,13 +92,12 @@ def class_plot(result: Result) -> tuple[Plot, list[Row]]:
             else (row["throughput_low_bps"] / 1e6, row["throughput_high_bps"] / 1e6),
             len(result.runs),
         )
-        for row in frame.iter_rows(named=True)
+        for row in groups
         if row["throughput_bps"] is not None  # a class that was never active has no rate
     ]
-    names = frame["class"].to_list()
-    profiles = dict(zip(names, (rate / 1e6 for rate in frame["profile_bps"]), strict=True))
+    profiles = {row["class"]: row["profile_bps"] / 1e6 for row in groups}
     # Flows that come and go are counted together: their rate is not that of a flow, which a profile is for.
-    together = set(frame.filter(pl.col("flows").is_null())["class"])
+    together = {row["class"] for row in groups if row["flows"] is None}
     kept = {name: rate for name, rate in profiles.items() if rate and name not in together}
     profile = Reference("profile", "class", kept)
     plot = Plot(
@@ -96,7 +105,7 @@ def class_plot(result: Result) -> tuple[Plot, list[Row]]:
         title="Throughput of a flow",
         kind="bars",
         metric="throughput",
-        x=Axis("class", "Class", {name: f"{name}, all" if name in together else name for name in names}),
+        x=Axis("class", "Class", {name: f"{name}, all" if name in together else name for name in profiles}),
         series=MEASURED,
         y_label="Mbit/s per flow",
         references=(profile,),

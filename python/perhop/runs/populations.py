@@ -7,86 +7,56 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from perhop.measures import finite_flows
 from perhop.measures.finite_flows import FiniteFlows
-from perhop.measures.run import Run
-from perhop.runs import frames, observing
-from perhop.show.readable import Estimates
+from perhop.runs import observing, over_runs
 
 if TYPE_CHECKING:
+    from perhop.measures.run import Run
     from perhop.runs.result import Result
 
 SIZES = (finite_flows.SHORT, finite_flows.MEDIUM)
 """Bytes of payload that divide short flows from medium ones, and these from long ones."""
 
-SCHEMA = {
-    "seed": pl.UInt64,
-    "class": pl.String,
-    "started_s": pl.Float64,
-    "size_bytes": pl.Int64,
-    "idle_s": pl.Float64,
-    "completion_s": pl.Float64,
-    "slowdown": pl.Float64,
-}
-
-
-def flow_frame(run: Run) -> pl.DataFrame:
-    """One row for each flow of a population of a run, in the order in which they began."""
-    rows = [pl.DataFrame(schema=SCHEMA)]
-    for population in run.raw["populations"]:
-        name = _class_of(run, population["flow"])
-        columns = {key: population[key] for key in ("started_s", "size_bytes", "idle_s", "completion_s")}
-        frame = pl.DataFrame(columns).with_columns(
-            pl.lit(run.seed, pl.UInt64).alias("seed"),
-            pl.lit(name).alias("class"),
-            pl.col("size_bytes").cast(pl.Int64),
-            pl.col("completion_s").fill_nan(None),
-        )
-        rows.append(
-            frame.with_columns(slowdown=pl.col("completion_s") / pl.col("idle_s")).select(SCHEMA.keys())
-        )
-    return pl.concat(rows)
-
 
 def by_run(result: Result) -> Iterator[tuple[str, list[FiniteFlows]]]:
     """Each population by its name, with its flows in each run."""
-    names = [_class_of(result.runs[0], one["flow"]) for one in result.runs[0].raw["populations"]]
+    names = [class_of(result.runs[0], one["flow"]) for one in result.runs[0].raw["populations"]]
     for number, name in enumerate(names):
         found = [(run.raw["populations"][number], run.raw["warmup_s"]) for run in result.runs]
         yield name, [FiniteFlows.of(population, warmup) for population, warmup in found]
 
 
-def summary(result: Result, sizes: Sequence[float] = SIZES) -> pl.DataFrame:
-    """The flows of populations, by class and size: see `Result.population_summary`.
+def rows(result: Result, sizes: Sequence[float] = SIZES) -> list[dict[str, Any]]:
+    """The rows of `Result.population_summary`.
 
     Raises:
         ValueError: The sizes do not increase, or one is not positive.
     """
     if any(low >= high for low, high in pairwise([0.0, *sizes])):
         raise ValueError(f"sizes are positive and increase, such as {SIZES}, not {tuple(sizes)}")
-    rows: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for number, (name, flows_by_run) in enumerate(by_run(result)):
         mean_open = [run.raw["populations"][number]["mean_open"] for run in result.runs]
-        rows.append({"class": name, "sizes": "all", **_estimates(flows_by_run, mean_open)})
+        found.append({"class": name, "sizes": "all", **_estimates(flows_by_run, mean_open)})
         for above, most in pairwise([0.0, *sizes, math.inf]):
             part = [flows.sized(above, most) for flows in flows_by_run]
             if any(len(flows.size_bytes) for flows in part):
                 none = [math.nan] * len(part)
-                rows.append({"class": name, "sizes": _range(above, most), **_estimates(part, none)})
-    return Estimates(rows, infer_schema_length=None)
+                found.append({"class": name, "sizes": _range(above, most), **_estimates(part, none)})
+    return found
 
 
 def _estimates(flows: Sequence[FiniteFlows], mean_open: Sequence[float]) -> dict[str, float | None]:
     out: dict[str, float | None] = {}
     for entry in finite_flows.MEASURES:
-        out |= frames.columns(entry.name, observing.of_flows(entry, flows))
+        out |= over_runs.columns(entry.name, observing.of_flows(entry, flows))
     name = finite_flows.OPEN.name
-    return out | frames.columns(name, observing.observations(name, mean_open))
+    return out | over_runs.columns(name, observing.observations(name, mean_open))
 
 
-def _class_of(run: Run, flow: int) -> str:
+def class_of(run: Run, flow: int) -> str:
+    """The class of a flow of a run, by its number."""
     return run.groups[int(run.flows("group")[flow])].name
 
 

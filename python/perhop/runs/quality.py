@@ -6,7 +6,8 @@ The model itself is `perhop.measures.emodel`, whose names stand here, too.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -26,8 +27,8 @@ from perhop.measures.emodel import (
     rating,
 )
 from perhop.measures.run import REVERSE
-from perhop.runs import frames, observing
-from perhop.show.readable import Estimates
+from perhop.runs import observing, over_runs
+from perhop.show.estimates import Estimates
 
 if TYPE_CHECKING:
     from perhop.runs.result import Result
@@ -116,12 +117,23 @@ def call_summary(
         PerhopError: See `calls`.
         ValueError: See `calls`.
     """
+    return Estimates(rows(result, classes, codec=codec, burst_ratio=burst_ratio), infer_schema_length=None)
+
+
+def rows(
+    result: Result,
+    classes: Sequence[str],
+    *,
+    codec: CodecName | None = None,
+    burst_ratio: float | None = None,
+) -> list[dict[str, Any]]:
+    """The rows of `call_summary`."""
     rated = calls(result, classes, codec=codec, burst_ratio=burst_ratio)
     measures = ("mouth_to_ear_s", "lost_or_late", "burst_ratio", "r", "mos")
     own = _check(result, classes)
     links = observing.link_queues(result.runs, result.scenario)
     members = _members(result)
-    rows: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for name in classes:
         of_class = rated.filter(pl.col("class") == name)
         by_run = of_class.group_by("seed", maintain_order=True).agg(pl.col(measures).mean())
@@ -131,8 +143,27 @@ def call_summary(
         beyond = {
             rating: (naming.per_loss(rating, codec or own[name]) * unseen, 0.0) for rating in naming.RATINGS
         } | {"lost_or_late": (0.0, unseen)}
-        rows.append({"class": name, "calls": flows, **frames.estimates(by_run, measures, beyond)})
-    return Estimates(rows, infer_schema_length=None)
+        found.append({"class": name, "calls": flows, **_estimates(by_run, measures, beyond)})
+    return found
+
+
+def _estimates(
+    frame: pl.DataFrame, names: Iterable[str], beyond: Mapping[str, tuple[float, float]]
+) -> dict[str, float | None]:
+    """Columns of a frame with a row for each run, over the runs; see `over_runs.columns`.
+
+    Args:
+        frame: Of the runs.
+        names: Of the columns.
+        beyond: Of some columns: see `Observations`.
+    """
+    out: dict[str, float | None] = {}
+    for name in names:
+        values = frame[name].fill_null(math.nan).to_list()
+        out |= over_runs.columns(
+            name, observing.observations(name, values, beyond=beyond.get(name, (0.0, 0.0)))
+        )
+    return out
 
 
 def _members(result: Result) -> dict[str, list[flow_table.Members]]:

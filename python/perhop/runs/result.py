@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import polars as pl
-
 from perhop.bounds import deriving
 from perhop.bounds.deriving import Bounds
 from perhop.errors import PerhopError
-from perhop.measures import catalog, flow_table
-from perhop.measures.run import COLORS, REVERSE, Run
+from perhop.measures.run import Run
 from perhop.plurals import counted
-from perhop.runs import frames, observing, populations, quality
+from perhop.runs import populations
+from perhop.runs.rows import Rows
 from perhop.show.numbers import exact
-from perhop.show.readable import Estimates, readable
+from perhop.show.readable import readable
 from perhop.show.written import Written
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from perhop.runs.accessor import Plots
     from perhop.runs.summary import Summary
     from perhop.runs.warming import WarmUp
+    from perhop.show.estimates import Estimates
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -156,7 +157,7 @@ class Result(Written):
         page.write_run(place, self, self._summary(), command)
 
     def _summary(self) -> Summary:
-        """Return the tables, plots and sentences that show the result."""
+        """Return the tables and sentences that show the result."""
         from perhop.runs import summary  # noqa: PLC0415 - it reads results
 
         return summary.summarize(self)
@@ -177,14 +178,19 @@ class Result(Written):
         return summary.frames_of_runs(self)
 
     def _tables(self) -> dict[str, list[dict[str, str]]]:
-        frames_of = {
-            "classes": self.group_summary(),
-            "links": self.link_summary(),
-            "link_classes": self.link_class_summary(),
-            "populations": self.population_summary(),
-            **{f"applications-{model}": frame for model, frame in self.application_summary().items()},
+        tables = {
+            "classes": self.rows.groups,
+            "links": self.rows.links,
+            "link_classes": self.rows.link_classes,
+            "populations": self.rows.populations,
+            **{f"applications-{model}": rows for model, rows in self.rows.applications.items()},
         }
-        return {name: readable(frame) for name, frame in frames_of.items() if frame.height}
+        return {name: readable(rows) for name, rows in tables.items() if rows}
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows of the summaries, as plain data."""
+        return Rows(self)
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -204,8 +210,9 @@ class Result(Written):
         The columns are those of `perhop list measures`, and all are measured after the warm-up. Packets under
         way when it ended count where they arrive or are dropped, not where they were sent.
         """
-        measured = pl.concat([frames.flow_frame(run) for run in self.runs])
-        return measured.hstack(self.bounds.flow_columns(measured.height))
+        from perhop.runs import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.flows(self.runs, self.bounds)
 
     @cached_property
     def links(self) -> pl.DataFrame:
@@ -214,11 +221,9 @@ class Result(Written):
         Measured after the warm-up: `loss` is `dropped_packets` as a fraction of `arrived_packets`.
         Over the whole run, `arrived_whole_run` = `sent_whole_run` + `dropped_whole_run` + `waiting_packets`.
         """
-        return pl.DataFrame(
-            [row for run in self.runs for row in frames.link_rows(run, self.bounds)],
-            schema=frames.LINK_SCHEMA,
-            orient="row",
-        )
+        from perhop.runs import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.links(self.runs, self.bounds)
 
     @cached_property
     def link_classes(self) -> pl.DataFrame:
@@ -226,8 +231,9 @@ class Result(Written):
 
         The columns are those of `links` that concern a queue. (Jitter, of RFC 3550, is of flows.)
         """
-        rows = [row for run in self.runs for row in frames.link_class_rows(run, self.bounds)]
-        return pl.DataFrame(rows, schema=frames.LINK_CLASS_SCHEMA, orient="row")
+        from perhop.runs import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.link_classes(self.runs, self.bounds)
 
     @cached_property
     def delays(self) -> pl.DataFrame:
@@ -237,16 +243,16 @@ class Result(Written):
         `delay_s` (upper edge of a bin, at most 3.1 % or 1 µs wide), `packets` in the bin and `share` of
         packets that waited no longer; of packets that came after the warm-up.
         """
-        return pl.DataFrame(
-            [row for run in self.runs for row in frames.delay_rows(run)],
-            schema=frames.DELAY_SCHEMA,
-            orient="row",
-        )
+        from perhop.runs import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.delays(self.runs)
 
     @cached_property
     def drops(self) -> pl.DataFrame:
         """One row for each run, link, reason and color: packets dropped after the warm-up."""
-        return self._by_reason("dropped")
+        from perhop.runs import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.by_reason(self.runs, "dropped")
 
     @cached_property
     def notifications(self) -> pl.DataFrame:
@@ -254,24 +260,9 @@ class Result(Written):
 
         Empty unless a rule has `ecn` and packets are capable of it; counted after the warm-up.
         """
-        return self._by_reason("notified")
+        from perhop.runs import frames  # noqa: PLC0415 - polars takes long to load
 
-    def _by_reason(self, count: str) -> pl.DataFrame:
-        rows = [
-            (run.seed, str(link["name"]), reason, color, int(packets))
-            for run in self.runs
-            for link in run.raw["links"]
-            for reason, by_color in link["measured"].get(count, {}).items()
-            for color, packets in zip(COLORS, by_color, strict=True)
-        ]
-        names = {
-            "seed": pl.UInt64,
-            "link": pl.String,
-            "reason": pl.String,
-            "color": pl.String,
-            "packets": pl.Int64,
-        }
-        return pl.DataFrame(rows, schema=names, orient="row")
+        return frames.by_reason(self.runs, "notified")
 
     @cached_property
     def series(self) -> pl.DataFrame:
@@ -280,7 +271,9 @@ class Result(Written):
         `received_bytes` counts up from the start of the run; `seen_packets` is the window as the control of
         the flow's path last saw it, null without one. Empty unless the scenario sets `[probes] interval`.
         """
-        return pl.concat([frames.series_frame(run) for run in self.runs])
+        from perhop.runs import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.series(self.runs)
 
     @cached_property
     def queues(self) -> pl.DataFrame:
@@ -290,8 +283,9 @@ class Result(Written):
         where the queue distinguishes classes of packets, `CLASS packets` that wait, and `CLASS arrived` and
         `CLASS dropped` since the run began.
         """
-        samples = [frame for run in self.runs for frame in frames.queue_frames(run)]
-        return pl.concat(samples) if samples else pl.DataFrame(schema=frames.QUEUE_SCHEMA)
+        from perhop.runs import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.queues(self.runs)
 
     @cached_property
     def population_flows(self) -> pl.DataFrame:
@@ -302,7 +296,9 @@ class Result(Written):
         null for a flow that was unfinished at the end of the run) and `slowdown` (their ratio). Flows that
         began during the warm-up are included.
         """
-        return pl.concat([populations.flow_frame(run) for run in self.runs])
+        from perhop.runs import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.population_flows(self.runs)
 
     def population_summary(self, sizes: Sequence[float] = populations.SIZES) -> pl.DataFrame:
         """One row for each population, and one for each of its ranges of sizes, over the runs.
@@ -321,7 +317,7 @@ class Result(Written):
         Raises:
             ValueError: The sizes do not increase, or one is not positive.
         """
-        return populations.summary(self, sizes)
+        return _estimates(populations.rows(self, sizes))
 
     def classes(self) -> Estimates:
         """Return `group_summary()`: its former name."""
@@ -336,14 +332,7 @@ class Result(Written):
         its 95 % interval beside it, such as `throughput_low_bps` and `throughput_high_bps` beside
         `throughput_bps`, null for a single run.
         """
-        groups = self.runs[0].groups
-        by_run = [[flows for _, flows in flow_table.members(run.raw)] for run in self.runs]
-        links = observing.link_queues(self.runs, self.scenario)
-        rows = [
-            frames.class_row(group, members, links, self.bounds)
-            for group, members in zip(groups, zip(*by_run, strict=True), strict=True)
-        ]
-        return Estimates(rows, infer_schema_length=None)
+        return _estimates(self.rows.groups)
 
     def link_class_summary(self) -> Estimates:
         """One row for each link and class of packets that its queue distinguishes; means over the runs.
@@ -351,22 +340,7 @@ class Result(Written):
         Columns: `link`, `class`, `arrived_packets`, `loss` (fraction of them dropped), and the waiting times
         of `link_classes`; measured after the warm-up. The ends of 95 % intervals as in `group_summary`.
         """
-        measured = catalog.in_tables(catalog.QUEUE, classes=True)
-        rare_load = observing.has_rare_load(self.runs)
-        rows = []
-        for of_link in zip(*(run.raw["links"] for run in self.runs), strict=True):
-            for places in zip(*(link["classes"] for link in of_link), strict=True):
-                link, name = str(of_link[0]["name"]), str(places[0]["name"])
-                queue, bounds = observing.queue_of(places, rare_load), self.bounds.of_queue(link, name)
-                rows.append(
-                    {
-                        "link": link,
-                        "class": name,
-                        "arrived_packets": frames.mean(places, "arrived_packets"),
-                        **frames.queue_columns(places, measured, queue, bounds),
-                    }
-                )
-        return Estimates(rows, infer_schema_length=None)
+        return _estimates(self.rows.link_classes)
 
     @cached_property
     def application_samples(self) -> pl.DataFrame:
@@ -375,8 +349,9 @@ class Result(Written):
         Columns: `seed`, `class` (the group), `model`, `quantity` such as `page_s`, and `value`, in the unit
         that ends the quantity's name. After the warm-up.
         """
-        samples = [frame for run in self.runs for frame in frames.application_frames(run)]
-        return pl.concat(samples) if samples else pl.DataFrame(schema=frames.APPLICATION_SCHEMA)
+        from perhop.runs import frames  # noqa: PLC0415 - polars takes long to load
+
+        return frames.application_samples(self.runs)
 
     def applications(self) -> dict[str, pl.DataFrame]:
         """Return `application_summary()`: its former name."""
@@ -389,24 +364,7 @@ class Result(Written):
         the ends of 95 % intervals as in `group_summary`. Calls have those of `perhop.quality.call_summary`, a
         row for each direction.
         """
-        groups: dict[str, list[int]] = {}
-        for place, users in enumerate(self.runs[0].raw.get("applications", ())):
-            groups.setdefault(users["model"], []).append(place)
-        tables: dict[str, pl.DataFrame] = {}
-        for model, places in groups.items():
-            by_group = [[run.raw["applications"][place] for run in self.runs] for place in places]
-            names = [str(runs[0]["name"]) for runs in by_group]
-            if catalog.APPLICATION[model]:
-                rows = [
-                    frames.application_row(name, runs, model)
-                    for name, runs in zip(names, by_group, strict=True)
-                ]
-                tables[model] = Estimates(rows, infer_schema_length=None)
-            else:
-                tables[model] = quality.call_summary(
-                    self, [way for name in names for way in (name, name + REVERSE)]
-                )
-        return tables
+        return {model: _estimates(rows) for model, rows in self.rows.applications.items()}
 
     def link_summary(self) -> Estimates:
         """One row for each link, means over the runs.
@@ -416,25 +374,14 @@ class Result(Written):
         each reason, `dropped_REASON`; where there were any, of those marked with CE and admitted,
         `notified_REASON`. Measured after the warm-up. The ends of 95 % intervals as in `group_summary`.
         """
-        measured = catalog.in_tables((*catalog.LINK, *catalog.QUEUE))
-        counts = {"dropped": self.drops, "notified": self.notifications}
-        rows = []
-        queues = observing.link_queues(self.runs, self.scenario)
-        links = zip(*(run.raw["links"] for run in self.runs), strict=True)
-        for places, queue in zip(links, queues, strict=True):
-            name = str(places[0]["name"])
-            row: dict[str, Any] = {
-                "link": name,
-                "rate_bps": float(places[0]["rate_bps"]),
-                **frames.queue_columns(places, measured, queue, self.bounds.of_queue(name)),
-                "arrived_packets": frames.mean(places, "arrived_packets"),
-            }
-            for count, packets in counts.items():
-                for reason in packets["reason"].unique(maintain_order=True):
-                    chosen = (pl.col("link") == name) & (pl.col("reason") == reason)
-                    row[f"{count}_{reason}"] = packets.filter(chosen)["packets"].sum() / len(self.runs)
-            rows.append(row)
-        return Estimates(rows, infer_schema_length=None)
+        return _estimates(self.rows.links)
+
+
+def _estimates(rows: Sequence[Mapping[str, Any]]) -> Estimates:
+    """Rows of a summary as a data frame."""
+    from perhop.show.estimates import Estimates  # noqa: PLC0415 - polars takes long to load
+
+    return Estimates(rows, infer_schema_length=None)
 
 
 def describe_runs(runs: Sequence[Run], how: str = "simulated") -> str:

@@ -1,4 +1,4 @@
-"""The summary of `perhop run`: one line for each class and link, pictures, and JSON."""
+"""The summary of `perhop run`: one line for each class and link, and JSON."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from perhop.measures import catalog
-from perhop.runs import footnotes, pictures
+from perhop.runs import footnotes
 from perhop.runs.result import Result, describe_runs
 from perhop.show import limits
-from perhop.show.declared import Plot, Row
 from perhop.show.numbers import rounded
 from perhop.show.readable import LEFT_OUT_FIRST, readable
 from perhop.show.report import Records, Report, Text, as_text
 
+if TYPE_CHECKING:
+    import polars as pl
+
+    from perhop.runs.rows import Row
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A scenario's outcome in words and pictures.
+    """A scenario's outcome in words.
 
     Attributes:
         classes: One record of strings for each class.
@@ -31,7 +33,6 @@ class Summary:
         applications: By model, the same for each group of users.
         link_classes: The same for each class of packets that a link's queue distinguishes, if any does.
         all_columns: The tables `classes`, `links` and `link_classes` with every column, by name.
-        plots: Plots with the rows they draw.
         scenario: What was simulated.
         machine: On real packets, one record for each run: how well the machine kept up.
         remarks: What a reader should know of it.
@@ -44,7 +45,6 @@ class Summary:
     lead: str
     classes: Sequence[Mapping[str, str]]
     links: Sequence[Mapping[str, str]]
-    plots: Sequence[tuple[Plot, Sequence[Row]]]
     scenario: Mapping[str, Any]
     link_classes: Sequence[Mapping[str, str]] = ()
     populations: Sequence[Mapping[str, str]] = ()
@@ -74,12 +74,9 @@ class Summary:
 def summarize(result: Result, how: str = "simulated") -> Summary:
     """Return the summary of a result; `how` says how the runs were made."""
     scenario = json.loads(result.scenario)
-    classes, links, link_classes = result.group_summary(), result.link_summary(), result.link_class_summary()
-    of_flows = result.population_summary()
-    shown = readable(classes, limits.remarkable(result.runs))
-    of_links = readable(links)
-    of_classes = readable(link_classes) if link_classes.height else []
-    of_populations = readable(of_flows) if of_flows.height else []
+    of = result.rows
+    shown = readable(of.groups, limits.remarkable(result.runs))
+    of_links, of_classes, of_populations = map(readable, (of.links, of.link_classes, of.populations))
     rows = (*shown, *of_links, *of_classes, *of_populations)
     return Summary(
         title=result.title,
@@ -89,18 +86,16 @@ def summarize(result: Result, how: str = "simulated") -> Summary:
         link_classes=of_classes,
         populations=of_populations,
         all_columns={
-            name: readable(frame, None)
-            for name, frame in (("classes", classes), ("links", links), ("link_classes", link_classes))
-            if frame.height
+            name: readable(every, None)
+            for name, every in (
+                ("classes", of.groups),
+                ("links", of.links),
+                ("link_classes", of.link_classes),
+            )
+            if every
         },
-        plots=[
-            pictures.class_plot(result),
-            *pictures.user_times(result),
-            *pictures.waiting_times(result.runs, result.bounds),
-            *pictures.over_time_of(result.runs),
-        ],
         scenario=scenario,
-        applications={model: readable(frame) for model, frame in result.application_summary().items()},
+        applications={model: readable(users) for model, users in of.applications.items()},
         counted=footnotes.counted(
             result, {head for row in rows for head in row}, by_default=bool(result.by_default)
         ),
@@ -126,20 +121,20 @@ def to_json(result: Result) -> str:
 def numbers(result: Result) -> dict[str, Any]:
     """Every number of the tables as plain data, the same for the same scenario and seeds."""
 
-    def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    def cells(rows: Sequence[Row]) -> list[Row]:
         return [
             {name: value if name in catalog.BOUNDS else plain(value) for name, value in row.items()}
-            for row in frame.iter_rows(named=True)
+            for row in rows
         ]
 
-    of_populations = result.population_summary()
-    applications = {model: rows(frame) for model, frame in result.application_summary().items()}
+    of = result.rows
+    applications = {model: cells(rows) for model, rows in of.applications.items()}
     return {
-        "classes": rows(result.group_summary()),
+        "classes": cells(of.groups),
         **({"applications": applications} if applications else {}),
-        "links": rows(result.link_summary()),
-        "link_classes": rows(result.link_class_summary()),
-        **({"populations": rows(of_populations)} if of_populations.height else {}),
+        "links": cells(of.links),
+        "link_classes": cells(of.link_classes),
+        **({"populations": cells(of.populations)} if of.populations else {}),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -51,5 +50,7 @@ def traces(scenario: Mapping[str, Any]) -> Iterator[Trace]:
 def _read(owner: str, kind: Kind, table: object) -> Iterator[Trace]:
     """The trace in a table that holds its text; a published distribution has a name instead."""
     if isinstance(table, Mapping):
+        import hashlib  # noqa: PLC0415 - it loads OpenSSL, and few scenarios have traces
+
         digest = hashlib.sha256(table["data"].encode()).hexdigest()
         yield Trace(owner, kind, table.get("name") or "", digest)

@@ -73,6 +73,11 @@ def tables(content: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     return {name: pl.DataFrame(records, infer_schema_length=None) for name, records in found.items()}
 
 
+def empty(columns: Sequence[str]) -> pl.DataFrame:
+    """A table without rows."""
+    return pl.DataFrame(schema=list(columns))
+
+
 def _lists(place: str, content: Mapping[str, Any]) -> Iterator[tuple[str, list[Record]]]:
     for key, value in content.items():
         name = f"{place}-{key}" if place else key

@@ -1,21 +1,17 @@
-"""Data frames of results as readers see them: means with intervals in one cell, in units of the field."""
+"""Rows of results as readers see them: means with intervals in one cell, in units of the field."""
 
 from __future__ import annotations
 
 import html
-import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import polars as pl
-
 from perhop.measures import catalog, finite_flows
 from perhop.measures.run import COLORS
-from perhop.show.latex import latex_table
 from perhop.show.numbers import MISSING, at_most, estimated, exact, short
-from perhop.show.table import Way, records
+from perhop.show.table import Way
 
 _SUMMARIES = {
     entry.name: (entry.unit, entry.summary)
@@ -86,55 +82,15 @@ LEFT_OUT_FIRST: tuple[Way, ...] = tuple(
 """Columns that a narrow terminal does without, the least important one first; bounds go with percentiles."""
 
 
-class Estimates(pl.DataFrame):
-    """A data frame of means over runs that prints itself for readers: `1.534 ± 0.024`, all columns.
-
-    The columns are what they are in any polars data frame, and what is made of it is one, too: `NAME_low` and
-    `NAME_high` are the ends of the 95 % interval of `NAME`, the unit last (`throughput_low_bps`). Frames that
-    are made of it (`filter`, `select`) print as polars does.
-    """
-
-    def __str__(self) -> str:
-        """The table as `perhop run` prints it, and the names of the columns."""
-        if not self.height or not self.width:
-            return f"no rows; columns: {', '.join(self.columns) or 'none'}"
-        columns = shutil.get_terminal_size((80, 24)).columns
-        lines = records(readable(self), max(columns, 60), LEFT_OUT_FIRST, "A wider terminal")
-        return "\n".join([*lines, _legend(self)])
-
-    def __repr__(self) -> str:
-        """Return the text of `str`."""
-        return str(self)
-
-    def _repr_html_(self, **_: Any) -> str:  # noqa: ANN401 - what polars is called with
-        """The frame as a table for notebooks."""
-        if not self.height or not self.width:
-            return f"<pre>{html.escape(str(self))}</pre>"
-        return html_table(readable(self)) + f"<p><small>{html.escape(_legend(self))}</small></p>"
-
-    def to_latex(self, caption: str | None = None, label: str | None = None) -> str:
-        """The frame as LaTeX, for the package booktabs; all text is escaped.
-
-        Args:
-            caption: Of the table; with it or a label, the `tabular` is within a `table`.
-            label: For references to it: letters, digits and `: . _ / + -`.
-
-        Raises:
-            ValueError: The label has other characters, or the frame has no rows.
-        """
-        return latex_table(readable(self) if self.width else [], caption, label)
-
-
-def readable(frame: pl.DataFrame, also: Collection[str] | None = ()) -> list[dict[str, str]]:
+def readable(rows: Sequence[Mapping[str, Any]], also: Collection[str] | None = ()) -> list[dict[str, str]]:
     """Each row as strings; columns without any value, and ends of intervals, are no columns of their own.
 
     Args:
-        frame: Means over runs, with the ends of their intervals.
+        rows: Means over runs, with the ends of their intervals; all have the same columns.
         also: Of the measures that stand in tables with every column alone, those that this one has, too,
             besides those with a value above their bound; None for all of them. A bound stands in others where
             what it is beside has a value.
     """
-    rows = list(frame.iter_rows(named=True))
 
     def belongs(column: _Column) -> bool:
         name = column.names[0]
@@ -145,7 +101,7 @@ def readable(frame: pl.DataFrame, also: Collection[str] | None = ()) -> list[dic
             return column.has_value(rows)
         return any(row[name] is not None and row[name] > _ABOVE[name] for row in rows)
 
-    columns = [column for column in _columns(frame.columns) if belongs(column)]
+    columns = [column for column in _columns(list(rows[0]) if rows else []) if belongs(column)]
     colors = [place for place, column in enumerate(columns) if column.names[0] in _BY_COLOR]
     if len(colors) == 1:
         columns[colors[0]] = replace(columns[colors[0]], head=LOSS)
@@ -254,14 +210,3 @@ def end_names(name: str) -> tuple[str, str]:
     unit = next((unit for unit in UNITS if name.endswith(unit)), "")
     stem = name.removesuffix(unit)
     return f"{stem}_low{unit}", f"{stem}_high{unit}"
-
-
-def _legend(frame: pl.DataFrame) -> str:
-    """The meaning of what is beside a number, and how to get at the numbers."""
-    size = f"{frame.height} row{'' if frame.height == 1 else 's'}, {frame.width} columns in SI units"
-    with_ends = [name for name in frame.columns if set(end_names(name)) <= set(frame.columns)]
-    if not with_ends:
-        return f"({size}: .columns)"
-    known = any(frame[end].is_not_null().any() for name in with_ends for end in end_names(name))
-    note = "± or in brackets: 95 % interval over the runs" if known else "1 run: no interval"
-    return f"({note}; {size}: .columns)"

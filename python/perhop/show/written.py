@@ -6,14 +6,15 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
-
-import polars as pl
+from typing import TYPE_CHECKING, ClassVar
 
 from perhop.errors import PerhopError
 from perhop.files import arguments, swap
 from perhop.show.latex import latex_table
 from perhop.show.report import Report, as_notebook, as_text, tables
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Shown:
@@ -101,7 +102,7 @@ class Shown:
             name = named(table, found)
         if table is not None and name not in found:
             raise PerhopError(f"there is no table `{table}`; there are: {', '.join(found) or 'none'}")
-        return found.get(name, pl.DataFrame(schema=list(self.COLUMNS)))
+        return found[name] if name in found else csv_tables.empty(self.COLUMNS)
 
     def _more_frames(self) -> dict[str, pl.DataFrame]:
         """Return the tables of `--csv` that are not in the JSON, by name."""

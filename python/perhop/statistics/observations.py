@@ -184,7 +184,7 @@ def _pooled(distributions: tuple[Distribution, ...]) -> Distribution:
     limit = math.fsum(one.count * one.known[1] for one in distributions) / total
     if limit == 1:
         return _sum(distributions)
-    values = np.unique(np.concatenate([one.values for one in distributions]))
+    values = _distinct([one.values for one in distributions])
     values = values[np.isfinite(values)]
     longer, ending = np.zeros(len(values)), np.zeros(len(values))
     for one in distributions:
@@ -200,6 +200,16 @@ def _pooled(distributions: tuple[Distribution, ...]) -> Distribution:
     return Distribution(total, values[:kept], np.minimum(shares[:kept], limit))
 
 
+def _distinct(arrays: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """All values of some arrays, of which one has any, each once, ascending.
+
+    `np.unique` does this, too, but loads `numpy.ma`, which takes a sixth of the time of numpy as a whole.
+    """
+    values = np.sort(np.concatenate(arrays))
+    distinct: NDArray[np.float64] = values[np.append(values[1:] > values[:-1], True)]
+    return distinct
+
+
 def _sum(distributions: Sequence[Distribution]) -> Distribution:
     """The distribution of all values of some that are known as a whole.
 
@@ -211,7 +221,7 @@ def _sum(distributions: Sequence[Distribution]) -> Distribution:
     size = -(-len(distributions) // _PARTS)
     parts = [_sum(distributions[first : first + size]) for first in range(0, len(distributions), size)]
     total = math.fsum(one.count for one in parts)
-    values = np.unique(np.concatenate([one.values for one in parts]))
+    values = _distinct([one.values for one in parts])
     below, up_to = np.zeros(len(values)), np.zeros(len(values))
     for one in parts:
         below += one.share_below(values) * (one.count / total)

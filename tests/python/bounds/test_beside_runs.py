@@ -56,23 +56,23 @@ def words(text: str) -> list[str]:
 
 def test_tables_have_bounds_beside_percentiles(answered: Answered) -> None:
     result = answered()
-    (of_links,) = readable(result.link_class_summary())[:1]
+    (of_links,) = readable(result.rows.link_classes)[:1]
     heads = list(of_links)
     assert heads[heads.index("delay p99, ms") + 1] == "at most, ms"
     assert of_links["at most, ms"] == "1.68"
-    calls, bulk = readable(result.group_summary())
+    calls, bulk = readable(result.rows.groups)
     heads = list(calls)
     assert heads[heads.index("one-way delay p99, ms") + 1] == "one-way at most, ms"
     assert (calls["one-way at most, ms"], bulk["one-way at most, ms"]) == ("11.85", "–")
-    assert "at most, ms" not in readable(result.link_summary())[0]  # the only link has none
+    assert "at most, ms" not in readable(result.rows.links)[0]  # the only link has none
 
 
 def test_narrow_tables_have_a_bound_only_beside_its_percentile() -> None:
     scenario = perhop.Scenario.read("examples/first.toml").with_("duration", "2s")
     downloads = perhop.run(scenario, runs=1)  # of TCP no one-way delay is measured
     assert downloads.group_summary()["one_way_delay_at_most_s"][0] > 0.1
-    assert "one-way at most, ms" not in readable(downloads.group_summary())[0]
-    assert "one-way at most, ms" in readable(downloads.group_summary(), None)[0]
+    assert "one-way at most, ms" not in readable(downloads.rows.groups)[0]
+    assert "one-way at most, ms" in readable(downloads.rows.groups, None)[0]
 
 
 def test_wide_tables_have_backlogs_and_whether_loss_is_excluded(answered: Answered) -> None:
@@ -161,7 +161,7 @@ def test_runs_on_real_packets_have_no_bounds(answered: Answered) -> None:
     live = answered(kind=LiveResult)
     assert live.bounds.failure
     assert live.flows["loss_excluded"].null_count() == live.flows.height
-    assert "one-way at most, ms" not in readable(live.group_summary())[0]
+    assert "one-way at most, ms" not in readable(live.rows.groups)[0]
 
 
 def test_a_run_whose_values_were_set_has_no_bounds(answered: Answered, made: Result) -> None:

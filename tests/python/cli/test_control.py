@@ -401,7 +401,18 @@ def test_a_reader_of_standard_error_who_leaves_disturbs_nothing(tmp_path: Path) 
     assert "report: out/report.html" in done.stdout
 
 
-HEAVY = ("numpy", "scipy", "polars", "optuna", "matplotlib", "jinja2", "rich", "prometheus_client")
+HEAVY = (
+    "numpy",
+    "numpy.ma",
+    "scipy",
+    "polars",
+    "optuna",
+    "matplotlib",
+    "jinja2",
+    "rich",
+    "prometheus_client",
+    "concurrent.futures",
+)
 ASKED = f"""
 import sys
 from perhop.commands import entry
@@ -442,11 +453,48 @@ sys.stderr.write(" ".join(loaded))
     ],
 )
 def test_help_and_version_wait_for_nothing_heavy(arguments: Sequence[str]) -> None:
+    out, _, loaded = loaded_by(*arguments)
+    assert out or not arguments
+    assert loaded == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("frob",), "No such command 'frob'"),
+        (("run", "--nope"), "No such option: --nope"),
+        (("run", "missing.toml"), "missing.toml: no such file"),
+        (("run", "wrong.toml"), "wrong.toml:1: dration: unknown key"),
+        (("run", "small.toml", "--json", "missing/x.json"), "missing/x.json: cannot be written"),
+    ],
+)
+def test_what_is_refused_waits_for_nothing_heavy(small: Path, arguments: Sequence[str], says: str) -> None:
+    (small.parent / "wrong.toml").write_text('dration = "1s"\n', encoding="utf-8")
+    _, said, loaded = loaded_by(*arguments, cwd=small.parent)
+    assert says in said
+    assert loaded == []
+
+
+@pytest.mark.parametrize("more", [(), ("--json", "-")])
+def test_a_short_run_waits_for_numpy_alone(small: Path, more: Sequence[str]) -> None:
+    """The engine's arrays are numpy's. Data frames and pictures come to those who ask for them."""
+    out, _, loaded = loaded_by("run", "small.toml", *more, cwd=small.parent)
+    assert out
+    assert loaded == ["numpy"]
+
+
+def loaded_by(*arguments: str, cwd: Path | None = None) -> tuple[str, str, list[str]]:
+    """What a command prints on both streams, and which heavy modules are loaded at its end."""
     done = subprocess.run(
-        [sys.executable, "-c", ASKED, *arguments], capture_output=True, text=True, timeout=SOON_S, check=True
+        [sys.executable, "-c", ASKED, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=SOON_S,
+        check=True,
     )
-    assert done.stdout or not arguments
-    assert done.stderr.removeprefix(done.stderr.rpartition("\n")[0]).strip() == ""
+    said, _, loaded = done.stderr.rpartition("\n")
+    return done.stdout, said, loaded.split()
 
 
 def test_the_package_alone_loads_nothing_heavy() -> None:

@@ -219,7 +219,7 @@ def test_the_page_says_what_users_get_and_judges_no_profile_by_their_rate() -> N
     )
     result = perhop.run(scenario().replace('name = "web"', profile), runs=2)
     shown = summarize(result)
-    page = as_page(run_report(result, shown, "perhop run", *drawn(shown)))
+    page = as_page(run_report(result, shown, "perhop run", *drawn(result)))
     assert "<strong>web</strong> (web): page, mean" in page
     assert "<strong>calls</strong> (call): MOS 4.3" in page
     assert "Users: request-response" in page

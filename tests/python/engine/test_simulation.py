@@ -16,8 +16,8 @@ from tests.python.work import lines_run
 import perhop
 from perhop import _engine
 from perhop.errors import PerhopError
+from perhop.runs import pictures
 from perhop.runs.extent import seeds
-from perhop.runs.summary import summarize
 from perhop.scenario.reading import canonical
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def test_one_run_has_no_interval(small: Path) -> None:
 
 def test_what_is_drawn_in_time_are_the_means_of_the_samples(small: Path) -> None:
     result = perhop.run(small.read_text() + '[probes]\ninterval = "1s"\n', runs=2)
-    (drawn,) = (rows for plot, rows in summarize(result).plots if plot.id == "throughput-in-time")
+    (drawn,) = (rows for plot, rows in pictures.of_result(result) if plot.id == "throughput-in-time")
     of_runs = result.series.group_by(["class", "time_s", "seed"], maintain_order=True).agg(
         pl.col("throughput_bps").mean()
     )

@@ -78,7 +78,7 @@ def test_of_many_classes_the_first_are_drawn_over_time_and_the_title_says_so() -
     link = '[links.x]\nfrom = "a"\nto = "b"\nrate = "1Mbps"\ndelay = "1ms"\n'
     link += 'queue = { aqm = "drop-tail", limit = "9p" }\n'
     text = 'duration = "2s"\nprobes.interval = "1ms"\n' + link + "".join(map(flow.format, range(20)))
-    plots = {plot.id: (plot, rows) for plot, rows in summary.summarize(perhop.run(text, runs=1)).plots}
+    plots = {plot.id: (plot, rows) for plot, rows in pictures.of_result(perhop.run(text, runs=1))}
     plot, rows = plots["throughput-in-time"]
     assert plot.title.endswith("of a class, means of 2 samples (the first 14 of 20 classes)")
     assert {row.factors["class"] for row in rows} == {str(number) for number in range(14)}

@@ -25,8 +25,9 @@ from perhop.runs.pictures import windows_over_time
 from perhop.runs.summary import summarize
 from perhop.scenario import reading
 from perhop.show import limits
+from perhop.show.estimates import Estimates
 from perhop.show.latex import escaped, latex_table
-from perhop.show.readable import Estimates, readable
+from perhop.show.readable import readable
 from perhop.show.sheet import to_png
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -159,8 +160,7 @@ def sampled() -> package.Result:
 
 
 def test_figures_are_those_of_the_report(sampled: package.Result) -> None:
-    shown = summarize(sampled)
-    plots, network = drawn(shown)
+    plots, network = drawn(sampled)
     report = {plot.picture.name: plot.picture.png for plot in plots}
     figures = {
         "run-throughput": sampled.plot.throughput(),
@@ -199,7 +199,7 @@ def test_a_figure_can_show_one_link_only() -> None:
 def test_figures_of_users_are_those_of_the_report() -> None:
     scenario = tomllib.loads((EXAMPLES / "transfers.toml").read_text(encoding="utf-8")) | {"duration": "15s"}
     result = package.run(scenario, runs=1)
-    report = {plot.picture.name: plot.picture.png for plot in drawn(summarize(result))[0]}
+    report = {plot.picture.name: plot.picture.png for plot in drawn(result)[0]}
     assert to_png(result.plot.completion_times()) == report["run-completion-times"]
 
 
@@ -290,7 +290,7 @@ def test_no_text_ends_a_cell_or_a_group(text: str) -> None:
 
 def test_a_result_as_latex_has_the_numbers_of_its_tables(sampled: package.Result) -> None:
     text = sampled.to_latex()
-    cell = readable(sampled.classes())[0]["throughput, Mbit/s"]
+    cell = readable(sampled.rows.groups)[0]["throughput, Mbit/s"]
     assert "$" + cell.replace("±", "\\pm") + "$" in text
     assert "bulk \\& \\textless{}b\\textgreater{} &" in text
     links = sampled.to_latex("links", caption="Links & 100 %", label="tab:links")

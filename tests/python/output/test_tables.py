@@ -228,10 +228,10 @@ def test_one_way_delay_is_shown_where_it_is_measured() -> None:
     assert downloads["one_way_delay_p99_s"] is None
     assert 0.012 < call["one_way_delay_s"] < call["one_way_delay_p99_s"] < 0.3
     assert call["one_way_delay_p99_low_s"] <= call["one_way_delay_p99_s"] <= call["one_way_delay_p99_high_s"]
-    rows = readable(result.classes())
+    rows = readable(result.rows.groups)
     assert {"one-way delay, ms", "one-way delay p99, ms", "jitter, ms"} <= set(rows[0])
     assert rows[0]["one-way delay p99, ms"] == "–"
-    tcp_alone = readable(result.classes().filter(pl.col("class") != "call"))
+    tcp_alone = readable([row for row in result.rows.groups if row["class"] != "call"])
     assert not {"one-way delay, ms", "jitter, ms"} & set(tcp_alone[0])
 
 
@@ -310,7 +310,7 @@ def test_jitter_and_delay_variation_are_two_names(place: Path) -> None:
     result = package.run(Path(__file__).parents[3] / "examples" / "queues.toml", runs=1)
     assert "delay_variation_s" in result.link_classes.columns
     assert not [name for name in result.link_classes.columns if "jitter" in name]
-    heads = list(readable(result.link_class_summary())[0])
+    heads = list(readable(result.rows.link_classes)[0])
     assert "delay variation, ms" in heads
     assert not [head for head in heads if "jitter" in head]
     (place / "sweep.toml").write_text(SWEEP.replace("links.*.delay_*", "links.*.jitter_s"))
@@ -533,5 +533,5 @@ def test_numbers_as_readers_see_them() -> None:
 
 @pytest.mark.usefixtures("place")
 def test_profiles_are_shown_as_they_were_written() -> None:
-    rows: list[dict[str, Any]] = readable(simulate.run(MIXED, runs=1).classes())
+    rows: list[dict[str, Any]] = readable(simulate.run(MIXED, runs=1).rows.groups)
     assert [row["profile, Mbit/s"] for row in rows] == ["0.333333", "best effort"]

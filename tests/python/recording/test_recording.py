@@ -20,7 +20,7 @@ import perhop
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.files import filesystem
-from perhop.runs import recording
+from perhop.runs import events, recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -593,6 +593,6 @@ def test_a_run_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_the_table_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of = scenario(QUEUES["red"])
     whole = record(tmp_path, of).events
-    monkeypatch.setattr(recording, "_CHUNK", 1000)
+    monkeypatch.setattr(events, "_CHUNK", 1000)
     assert record(tmp_path, of).events.equals(whole)
     assert whole.height > 5000

@@ -195,7 +195,7 @@ def test_what_is_unfinished_is_null_in_json_and_an_empty_cell(sized: Result) -> 
     stopped = classes["stopped"]
     assert (stopped["completion_s"], stopped["slowdown"], stopped["unfinished"]) == (None, None, 1)
     assert classes["endless"]["unfinished"] is None
-    shown = {line["class"]: line for line in readable(sized.classes())}
+    shown = {line["class"]: line for line in readable(sized.rows.groups)}
     assert shown["stopped"]["unfinished"].startswith("1")
     assert shown["stopped"]["FCT, ms"] == shown["endless"]["FCT, ms"] == "–"
     swept = measure(sized.runs[0].raw)

@@ -12,6 +12,7 @@ import pytest
 import perhop
 from perhop.measures import finite_flows, naming
 from perhop.measures.finite_flows import FiniteFlows
+from perhop.runs import pictures
 from perhop.runs.page import write_run
 from perhop.runs.summary import summarize, to_json
 from perhop.stores import metrics
@@ -154,12 +155,12 @@ def test_a_page_says_and_draws_how_long_flows_take(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "half of the flows complete within 12.0" in page
     assert (tmp_path / "plots" / "run-completion-times.svg").exists()
-    [(plot, rows)] = [one for one in shown.plots if one[0].id == "completion-times"]
+    [(plot, rows)] = [one for one in pictures.of_result(result) if one[0].id == "completion-times"]
     assert plot.kind == "cdf"
     # Its rate is that of all flows, and says so; a profile, which is one for each, is not drawn beside it.
     assert "The throughput of flows that come and go is that of all" in shown.counted
     profiled = SCENARIO + 'profile = { marker = "token-bucket", rate = "1Mbps", burst = "10kB" }\n'
-    [(bars, _)] = [one for one in summarize(perhop.run(profiled, runs=2)).plots if one[0].id == "throughput"]
+    bars, _ = pictures.class_plot(perhop.run(profiled, runs=2))
     assert bars.x.names == {"web": "web, all"}
     assert [reference.heights for reference in bars.references] == [{}]
     # Of the five flows that began after the warm-up, one each takes 11, 12, 110 and 210 ms, and one is open.
