@@ -99,7 +99,7 @@ def import_(
     \b
     Examples:
       perhop import edge.cfg --rate 20Mbps --packet-size 1000B -o edge.toml
-      perhop import edge.cfg --rate 20Mbps --traffic users.toml --runs 5 -o edge.toml
+      perhop import edge.cfg --rate 20Mbps --traffic users.toml --runs 5
       perhop import tc.sh --interface eth0 -o eth0.toml
     """
     source = routers.Source([(str(path), beside.read(path)) for path in configurations])
@@ -139,7 +139,7 @@ def import_(
             progress=lambda _done, all_: step(all_),
             waiting=step.waiting,
         )
-    put(json_path, done.to_json(source, found) + "\n")
+    put(json_path, done.to_json(source, guarantees=found.to_dict()) + "\n")
     say(_guaranteed(found, traffic, runs or 0, width))
     if where != outputs.STDOUT:
         what = "fill in the traffic, then" if traffic is None else "to run it"

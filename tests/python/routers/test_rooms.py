@@ -26,7 +26,8 @@ ROOMS = {
     "dialects": (*GROUND, "dialect", "syntax", "linux"),
     "importing": (*GROUND, "dialect", "reading", "dialects"),
     "exporting": (*GROUND, "dialect", "writing", "dialects"),
-    "__init__": ("source", "model", "reading", "dialects", "importing", "exporting"),
+    "guarantees": (),
+    "__init__": ("source", "model", "reading", "dialects", "importing", "exporting", "guarantees"),
 }
 WORDS = {"tc", "cisco", "junos", "arista", "eos", "mikrotik", "ios_xr", "nx_os", "iosxr", "nxos"}
 """Names of dialects in code, beside those that they declare."""

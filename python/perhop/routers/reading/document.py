@@ -11,9 +11,8 @@ from perhop.routers.model import How
 from perhop.routers.units import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from perhop.routers.guarantees import Guarantees
     from perhop.routers.model import Quantity, Rate
     from perhop.routers.source import Finding, Source
 
@@ -140,8 +139,8 @@ class Imported:
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
 
-    def to_json(self, source: Source, guarantees: Guarantees) -> str:
-        """The report as JSON, with what each class and queue is guaranteed."""
+    def to_json(self, source: Source, **others: Mapping[str, object]) -> str:
+        """The report as JSON, with other parts beside its own, by name."""
         values = [{**asdict(row), "line": row.line or None} for row in self.rows]
         warnings = []
         for finding in self.findings:
@@ -149,4 +148,4 @@ class Imported:
             warning = {"code": finding.code, "line": finding.line or None, "place": place}
             warnings.append({**warning, "text": finding.text})
         report = {"dialect": self.dialect, "port": self.port, "values": values, "warnings": warnings}
-        return json.dumps({**report, "guarantees": guarantees.to_dict()}, indent=1)
+        return json.dumps({**report, **others}, indent=1)

@@ -9,7 +9,7 @@ const LEAST_THRESHOLD: f64 = 2.0;
 
 /// A window of whole segments counts the segments that were acknowledged since it grew (`snd_cwnd_cnt`) in
 /// the rest of its number: in this part of a segment.
-const COUNTS: u64 = 1 << 28;
+const COUNTS: u32 = 1 << 28;
 
 /// A congestion window and its slow-start threshold, in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,14 +86,16 @@ impl Window {
     /// Grows by whole segments after whole numbers of acknowledged ones, as Linux does (`tcp_cong_avoid_ai`).
     #[inline(never)]
     fn count(&mut self, acked: f64, per_segment: f64) {
-        let per_segment = (per_segment as u64).clamp(1, COUNTS);
+        let per_segment = (per_segment as u32).clamp(1, COUNTS);
         let whole = f64::from(self.now as u32);
-        let counted = ((self.now - whole) * COUNTS as f64) as u64;
+        let counted = ((self.now - whole) * f64::from(COUNTS)) as u32;
         // More than a segment needs by now makes one, and no more.
         let (more, counted) = if counted >= per_segment { (1, 0) } else { (0, counted) };
-        let counted = counted + acked as u64;
-        let grown = whole + (more + counted / per_segment) as f64;
-        self.now = grown + (counted % per_segment) as f64 / COUNTS as f64;
+        let counted = counted.saturating_add(acked as u32);
+        // Most ACKs complete no segment, and a division takes far longer than a comparison.
+        let (segments, counted) =
+            if counted < per_segment { (0, counted) } else { (counted / per_segment, counted % per_segment) };
+        self.now = whole + f64::from(more + segments) + f64::from(counted) / f64::from(COUNTS);
     }
 
     /// Keeps to the receiver's window.
@@ -204,7 +206,7 @@ mod tests {
             }
             let all: u32 = acks.iter().sum();
             prop_assert_eq!(counting.now as u32, window + all / per_segment);
-            prop_assert_eq!((counting.now % 1.0 * COUNTS as f64) as u32, all % per_segment);
+            prop_assert_eq!((counting.now % 1.0 * f64::from(COUNTS)) as u32, all % per_segment);
         }
     }
 

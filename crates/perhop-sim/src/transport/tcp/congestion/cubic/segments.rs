@@ -12,8 +12,6 @@
 
 use perhop_core::{Duration, Instant};
 
-/// A second (`1 << BICTCP_HZ`).
-const SECOND: u64 = 1024;
 /// C in segments per cubic second and 1024 (`bic_scale * 10`): 0.4004.
 const STEEPNESS: u64 = 410;
 /// `beta`: the part of the window that a loss leaves, in units of 1/[`SCALE`]: 0.7002.
@@ -144,9 +142,9 @@ impl Segments {
     }
 }
 
-/// The time in 1/1024 s, rounded down.
+/// The time in 1/1024 s, rounded down: 1024 / 10⁹ is 2 / 1,953,125.
 fn units(time: Duration) -> u64 {
-    (u128::from(time.as_nanos()) * u128::from(SECOND) / 1_000_000_000) as u64
+    time.as_nanos().saturating_mul(2) / 1_953_125
 }
 
 /// The integer part of the cube root.
