@@ -45,11 +45,12 @@ def bound(
       perhop bound my.toml --json - | jq .link_classes
     """
     with interrupts.loading():
-        from perhop.bounds import deriving
         from perhop.scenario import reading
     checked = reading.read(scenario)
     terminal.warn(checked.notices)
     results = Results(out=out, json_file=json_file, csv=csv, wide=wide, reads=[scenario])
+    with interrupts.deferred():
+        from perhop.bounds import deriving  # behind all that may be refused: it loads numpy
     found = replace(deriving.of_text(checked.text), name=scenario.stem, with_steps=steps)
     found = found if of is None else found.about(of)
     results.conclude(found, terminal.command("bound", str(scenario), **{"--out": out}))

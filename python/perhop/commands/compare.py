@@ -85,17 +85,18 @@ def compare(
       perhop compare my.toml --margin 5% --explain --out results/compared
     """
     with interrupts.loading():
-        from perhop.real_packets import comparing, equivalence, laboratory
         from perhop.runs import extent
         from perhop.scenario import reading
     if len(scenarios) > 2:
         raise PerhopError(f"compare takes one or two scenarios, not {len(scenarios)}")
-    wanted = equivalence.margins(margin or [])
-    comparing.check_counts(seed, runs, sim_runs)
     threads = extent.workers(jobs)
     read = [reading.read(path) for path in scenarios]
     for path in scenarios:
         reading.read(path, real_packets=True)  # Refusals name the file and the line.
+    with interrupts.loading():
+        from perhop.real_packets import comparing, equivalence, laboratory  # behind files that may be refused
+    wanted = equivalence.margins(margin or [])
+    comparing.check_counts(seed, runs, sim_runs)
     terminal.warn(notice for checked in read for notice in checked.notices)
     texts = [checked.text for checked in read]
     results = Results(out=out, json_file=json_file, csv=csv, wide=wide, reads=scenarios)

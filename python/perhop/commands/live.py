@@ -58,13 +58,14 @@ def live(
       perhop live my.toml --metrics 127.0.0.1:9477
     """
     with interrupts.loading():
-        from perhop.real_packets import laboratory, metrics
         from perhop.runs import extent
         from perhop.scenario import reading
     wanted = 1 if runs is None else runs
     extent.seeds(seed, wanted)
     checked = reading.read(scenario, real_packets=True)
     terminal.warn(checked.notices)
+    with interrupts.loading():
+        from perhop.real_packets import laboratory, metrics  # behind a file that may be refused
     served = None if metrics_at is None else metrics.endpoint(metrics_at)
     results = Results(out=out, json_file=json_file, wide=wide, reads=[scenario])
     interrupts.leaves("interrupted; nothing was written, and nothing is left in the system")

@@ -57,13 +57,15 @@ def plan(
       perhop plan my.toml --runs 20 --json - | jq .now.growth
     """
     with interrupts.loading():
-        from perhop.planning import document, job
+        from perhop.planning import document
         from perhop.runs import extent
-        from perhop.sweeps.job import Workplace
-    place = Workplace(store, backend, jobs, address)
     planned = document.read_plan(plan_file, runs=runs, seed=seed, trials=trials)
     if planned.search is not None:
         extras.TUNE.demand()
+    with interrupts.loading():
+        from perhop.planning import job  # behind a file that may be refused: it loads polars
+        from perhop.sweeps.job import Workplace
+    place = Workplace(store, backend, jobs, address)
     terminal.warn(f"{plan_file}: {notice}" for notice in planned.notices)
     if export is not None and planned.export is None:
         raise PerhopError(

@@ -62,17 +62,18 @@ def reproduce(
     """
     with interrupts.loading():
         from perhop.runs import extent
-        from perhop.show import table
-        from perhop.show.report import as_text
-        from perhop.studies import reproduction, writer
-        from perhop.studies.interface import Reproduction
-        from perhop.studies.report import study_report
         from perhop.studies.selection import chosen
     wanted = chosen(names or (), everything=everything)
     most = max(study.default_runs for study in wanted) if runs is None else runs
     extent.seeds(seed, most)
     threads = extent.workers(jobs)
     results = Results(out=out, json_file=json_file, wide=wide)
+    with interrupts.deferred():
+        from perhop.show import table  # behind all that may be refused: pictures load matplotlib
+        from perhop.show.report import as_text
+        from perhop.studies import reproduction, writer
+        from perhop.studies.interface import Reproduction
+        from perhop.studies.report import study_report
     kept = _store(out)
     planned = reproduction.plan(wanted, runs=runs, seed=seed)
     counts = reproduction.Counts()

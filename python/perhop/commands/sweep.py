@@ -47,9 +47,11 @@ def sweep(
     """
     with interrupts.loading():
         from perhop.runs import extent
-        from perhop.sweeps import job, plan
-    place = job.Workplace(store, backend, jobs, address)
+        from perhop.sweeps import plan
     planned = plan.read_plan(sweep_file, plan.Given(runs, seed, until_ci))
+    with interrupts.loading():
+        from perhop.sweeps import job  # behind a file that may be refused: it loads polars
+    place = job.Workplace(store, backend, jobs, address)
     terminal.warn(f"{sweep_file}: {notice}" for notice in plan.notices(planned.points))
     results = Results(out=out, json_file=json_file, csv=csv, store=store, wide=wide, reads=[sweep_file])
     swept = job.run_sweep(planned, place, say=terminal.note, progress=terminal.progress)

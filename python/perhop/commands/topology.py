@@ -77,8 +77,6 @@ def topology(
       perhop topology zoo.graphml distances=true rate=10Gbps -o zoo.toml --links
       perhop topology my.toml --plot my.svg
     """
-    with interrupts.loading():
-        from perhop.show import topology as drawing
     _check_options(output, plot, links=links, as_json=as_json)
     scenario = _scenario(what, parameters or [])
     shape = json.loads(_engine.shape(scenario))
@@ -90,6 +88,8 @@ def topology(
         text = _engine.written_out(scenario) if links else scenario
         content = f"# {_command(what, parameters or [])}\n{_engine.scenario_to_toml(text, what)}"
     if plot is not None:
+        with interrupts.deferred():
+            from perhop.show import topology as drawing
         _, picture = drawing.draw_network(json.loads(scenario), plot.stem)
         outputs.write(plot, picture.svg)
     if written == outputs.STDOUT:

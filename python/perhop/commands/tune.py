@@ -43,12 +43,14 @@ def tune(
     """
     with interrupts.loading():
         from perhop.runs import extent
-        from perhop.sweeps import job, plan, tuning
+        from perhop.sweeps import plan, tuning
+    planned = tuning.read_tuning(tune_file, trials=trials, runs=runs, seed=seed)
     extras.TUNE.demand()
+    with interrupts.loading():
+        from perhop.sweeps import job  # behind a file that may be refused: it loads polars
     place = job.Workplace(store, backend, jobs, address)
     with interrupts.deferred():
         from perhop.sweeps import tune as search
-    planned = tuning.read_tuning(tune_file, trials=trials, runs=runs, seed=seed)
     terminal.warn(f"{tune_file}: {notice}" for notice in plan.notices(planned.seen))
     results = Results(out=out, json_file=json_file, csv=csv, store=store, wide=wide, reads=[tune_file])
     tuned = search.tune(planned, place, say=terminal.note, progress=terminal.progress)

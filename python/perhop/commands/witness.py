@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -56,13 +57,12 @@ def witness(
       perhop witness my.toml --arrivals captured.pcap
     """
     with interrupts.loading():
-        from dataclasses import replace
-
-        from perhop.real_packets import laboratory, witnessing
         from perhop.scenario import reading
     terminal.warn(reading.read(scenario).notices)
     reads = [scenario] if arrivals is None else [scenario, arrivals]
     results = Results(out=out, json_file=json_file, csv=csv, wide=wide, reads=reads)
+    with interrupts.deferred():
+        from perhop.real_packets import laboratory, witnessing  # behind all that may be refused
     interrupts.leaves("interrupted; nothing was written, and nothing is left in the system")
     found = witnessing.witness(scenario, link=link, arrivals=arrivals, seed=seed, real_time=real_time)
     interrupts.leaves("interrupted")

@@ -120,6 +120,7 @@ class Paper:
             ],
         )
 
+    @functools.cache  # noqa: B019 - a paper is a constant
     def item(self, name: str) -> Statement:
         """Return the statement of one item ("table1", …), with the assumptions of all items in front."""
         data = self._data()

@@ -6,9 +6,10 @@ A study is data and small functions; it neither runs anything nor draws anything
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from perhop.measures.run import Run
 from perhop.show.declared import Factors, Plot, Row, Table
@@ -146,6 +147,30 @@ class Note:
 
     text: str
     impossible: bool = False
+
+
+T = TypeVar("T")
+
+
+class Later(Sequence[T]):
+    """A sequence that is made when somebody first looks into it.
+
+    A map of assumptions has the claims of its paper at many places, and most commands run no map.
+    """
+
+    def __init__(self, make: Callable[[], Sequence[T]]) -> None:
+        """The sequence that a function makes, which is called once or never."""
+        self._made = functools.cache(make)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._made()[index]
+
+    def __len__(self) -> int:
+        return len(self._made())
 
 
 @dataclass(frozen=True, slots=True)

@@ -466,6 +466,10 @@ def test_help_and_version_wait_for_nothing_heavy(arguments: Sequence[str]) -> No
         (("run", "missing.toml"), "missing.toml: no such file"),
         (("run", "wrong.toml"), "wrong.toml:1: dration: unknown key"),
         (("run", "small.toml", "--json", "missing/x.json"), "missing/x.json: cannot be written"),
+        *(
+            ((command, "missing.toml"), "missing.toml: no such file")
+            for command in ("bound", "live", "compare", "witness", "topology")
+        ),
     ],
 )
 def test_what_is_refused_waits_for_nothing_heavy(small: Path, arguments: Sequence[str], says: str) -> None:
@@ -473,6 +477,14 @@ def test_what_is_refused_waits_for_nothing_heavy(small: Path, arguments: Sequenc
     _, said, loaded = loaded_by(*arguments, cwd=small.parent)
     assert says in said
     assert loaded == []
+
+
+@pytest.mark.parametrize("command", ["sweep", "tune", "plan"])
+def test_a_refused_file_of_many_settings_waits_for_numpy_alone(tmp_path: Path, command: str) -> None:
+    """Such a file is read by the room of sweeps, which computes with numpy; the store needs data frames."""
+    _, said, loaded = loaded_by(command, "missing.toml", cwd=tmp_path)
+    assert "missing.toml: no such file" in said
+    assert loaded == ["numpy"]
 
 
 @pytest.mark.parametrize("more", [(), ("--json", "-")])

@@ -20,7 +20,7 @@ from perhop.studies.bouras.common import BASELINE, PROPOSED, SENDER, SETTING, SH
 from perhop.studies.bouras.judges import Case
 from perhop.studies.evidence import Sample
 from perhop.studies.paper import claims
-from perhop.studies.study import Study
+from perhop.studies.study import Later, Study
 
 OUT_ONLY = "OUT only"
 READINGS = {
@@ -94,7 +94,7 @@ def figures_at(case: Case, setting: common.Setting) -> list[Study]:
             scenario=build,
             samples=take,
             summaries=None,
-            claims=claims(THIS.item(item).claims, BY_STUDY[item](case)),
+            claims=Later(lambda: claims(THIS.item(item).claims, BY_STUDY[item](case))),
         )
 
     return [at(item, study) for item, study in FIGURES.items()]
