@@ -481,7 +481,7 @@ def test_what_is_refused_waits_for_nothing_heavy(small: Path, arguments: Sequenc
 
 @pytest.mark.parametrize("command", ["sweep", "tune", "plan"])
 def test_a_refused_file_of_many_settings_waits_for_numpy_alone(tmp_path: Path, command: str) -> None:
-    """Such a file is read by the room of sweeps, which computes with numpy; the store needs data frames."""
+    """The room of sweeps reads these files and computes with numpy; the store alone needs data frames."""
     _, said, loaded = loaded_by(command, "missing.toml", cwd=tmp_path)
     assert "missing.toml: no such file" in said
     assert loaded == ["numpy"]
