@@ -76,6 +76,51 @@ def test_a_pipe_gets_a_line_while_a_step_takes_long(
     assert threading.active_count() == before
 
 
+class _Bar:
+    """A bar of progress that notes what is done with it."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.task_ids = [0]
+        self.shown = threading.Event()
+
+    def update(self, _task: int, *, completed: float) -> None:
+        self.done.append(f"{completed:g}")
+
+    def start(self) -> None:
+        self.done.append("start")
+        self.shown.set()
+
+    def stop(self) -> None:
+        self.done.append("stop")
+
+
+@pytest.fixture
+def bar(monkeypatch: pytest.MonkeyPatch) -> _Bar:
+    """The bar that a terminal would have."""
+    made = _Bar()
+    monkeypatch.setattr("perhop.commands.terminal.sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("perhop.commands.terminal._bar", lambda _what, _total: made)
+    return made
+
+
+def test_a_terminal_has_a_bar_for_longer_work(bar: _Bar, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perhop.commands.terminal.BAR_AFTER_S", 0.0)
+    with terminal.progress("runs", 2) as step:
+        assert bar.shown.wait(30)
+        step()
+        with step.paused():
+            bar.done.append("results")
+    assert bar.done == ["0", "start", "1", "stop", "results", "start", "stop"]
+
+
+def test_a_terminal_has_no_bar_for_short_work(bar: _Bar, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perhop.commands.terminal.BAR_AFTER_S", 3600.0)
+    with terminal.progress("runs", 1) as step, step.paused():
+        step()
+    assert bar.done == []
+
+
 def test_the_last_step_needs_no_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
