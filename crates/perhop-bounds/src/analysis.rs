@@ -570,7 +570,5 @@ fn behind_link(
 
 /// Returns the state that counts for a flow's part: by its own turns, or of its class.
 fn state_of<'a>(coming: &'a Coming, states: &'a [ClassState]) -> &'a ClassState {
-    let class = &states[coming.class];
-    let by_turns = coming.by_turns.as_deref();
-    by_turns.filter(|own| class.wait.is_err() || own.wait <= class.wait).unwrap_or(class)
+    coming.by_turns.as_deref().unwrap_or(&states[coming.class])
 }

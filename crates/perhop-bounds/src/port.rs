@@ -60,6 +60,8 @@ pub(crate) struct ClassState {
     /// The most packets that wait if nothing is dropped.
     packets: Option<u64>,
     waiting: Option<Nanobits>,
+    /// The flow that waits longest, where this bounds the class.
+    by_flow: Option<Box<Self>>,
 }
 
 impl<'a> PortOf<'a> {
@@ -127,8 +129,13 @@ impl<'a> PortOf<'a> {
         let turns = state.guarantee.as_ref()?.turns.as_ref()?;
         let flow = [flow];
         let mut own = ClassState::of(flow[0].class, &flow, links);
-        let guarantee = turns.of_flow(&own.load);
-        own.wait = Ok(own.longest(&guarantee)?);
+        let mut guarantee = turns.of_flow(&own.load);
+        let by_class = state.wait.clone().ok();
+        let by_turns = own.longest(&guarantee);
+        own.wait = Ok([by_turns, by_class].into_iter().flatten().min()?);
+        if by_class.is_some_and(|wait| by_turns.is_none_or(|turns| wait <= turns)) {
+            guarantee.steps.clear();
+        }
         own.guarantee = Some(guarantee);
         self.settle(&mut own, flow[0].class, &flow);
         Some(Box::new(own))
@@ -183,18 +190,7 @@ impl<'a> PortOf<'a> {
     fn report_class(&self, class: usize, states: &[ClassState]) -> ClassBounds {
         let state = &states[class];
         let reason = || state.wait.clone().err().unwrap_or_else(|| "the backlog has no bound".into());
-        let mut steps = Vec::new();
-        if state.load.flows > 0 {
-            steps.extend(arrival_steps(state));
-            steps.extend(state.guarantee.iter().flat_map(|guarantee| guarantee.steps.iter().cloned()));
-            if let Ok(wait) = state.wait {
-                steps.push(Step::new(
-                    "the longest wait: the horizontal deviation of the arrivals before a packet from the service",
-                    format!("h(α, β) = {}", span(wait.as_nanos().into())),
-                    "Le Boudec & Thiran 2001, theorem 1.4.2",
-                ));
-            }
-        }
+        let steps = if state.load.flows > 0 { state.steps() } else { Vec::new() };
         ClassBounds {
             name: self.names[class].clone(),
             delay: Delay(state.wait.clone()),
@@ -224,6 +220,7 @@ impl ClassState {
             content,
             packets: None,
             waiting: None,
+            by_flow: None,
         }
     }
 
@@ -238,14 +235,16 @@ impl ClassState {
         let Some(longest) = longest.filter(|own| self.wait.is_err() || own.wait < self.wait) else { return };
         self.wait.clone_from(&longest.wait);
         self.sent = longest.sent;
-        if let (Some(guarantee), Some(own)) = (&mut self.guarantee, &longest.guarantee) {
-            guarantee.steps.clone_from(&own.steps);
-        }
+        self.by_flow = Some(Box::new(longest.clone()));
     }
 
     /// Returns the longest wait in a class: by its arrivals, by the windows of its flows, or by its limit.
     fn longest(&self, guarantee: &Guarantee) -> Option<Duration> {
-        let by_curve = guarantee.wait(&self.load);
+        self.waits(guarantee).into_iter().flatten().min()
+    }
+
+    /// Returns the longest wait by the arrivals of a class, by the windows of its flows, and by its limit.
+    fn waits(&self, guarantee: &Guarantee) -> [Option<Duration>; 3] {
         let strict = guarantee.strict.as_ref();
         let windows = self.content.as_ref().zip(strict);
         let by_windows =
@@ -253,7 +252,36 @@ impl ClassState {
         let by_limit = strict
             .and_then(|strict| guarantee.room.longest(strict, self.load.largest))
             .or(guarantee.by_limit);
-        [by_curve, by_windows, by_limit].into_iter().flatten().min()
+        [guarantee.wait(&self.load), by_windows, by_limit]
+    }
+
+    /// Returns how the bounds of a class follow; where that of one flow bounds all, how this follows.
+    fn steps(&self) -> Vec<Step> {
+        if let Some(flow) = &self.by_flow {
+            let wait = Step::new("no flow of the class waits longer than this one", "", "");
+            return flow.steps().into_iter().chain([wait]).collect();
+        }
+        let mut steps = arrival_steps(self);
+        let Some(guarantee) = &self.guarantee else { return steps };
+        steps.extend(guarantee.steps.iter().cloned());
+        let Ok(wait) = self.wait else { return steps };
+        let [by_arrivals, by_windows, _] = self.waits(guarantee);
+        let (text, formula) = if by_arrivals == Some(wait) {
+            (
+                "the longest wait: the horizontal deviation of the arrivals before a packet from the service",
+                "h(α, β)",
+            )
+        } else if by_windows == Some(wait) {
+            ("the longest wait: until all is served that flows with windows have in the network", "β⁻¹(W)")
+        } else {
+            (
+                "the longest wait: until all is served that the limit lets in, and a packet in transmission",
+                "β⁻¹(limit)",
+            )
+        };
+        let formula = format!("{formula} = {}", span(wait.as_nanos().into()));
+        steps.push(Step::new(text, formula, "Le Boudec & Thiran 2001, theorem 1.4.2"));
+        steps
     }
 
     /// Returns the most that waits if nothing is dropped.
@@ -308,6 +336,9 @@ pub(crate) fn loss(class: usize, states: &[ClassState]) -> Option<String> {
     match most {
         Some(most) if most <= room => None,
         Some(_) => Some(format!("more may wait than {spared}")),
+        None if state.load.arrivals.is_some() => {
+            Some(format!("more may come than is served, and {spared} may wait without a drop"))
+        }
         None => Some(format!("the arrivals have no bound, and {spared} may wait without a drop")),
     }
 }

@@ -91,6 +91,27 @@ fn flows_that_may_share_a_queue_have_no_bound_of_their_own() {
     assert!(with("set-associative", 8).unwrap_err().contains("hash"));
 }
 
+#[test]
+fn a_packet_that_a_shaper_holds_takes_of_the_memory() {
+    let inner = json!({ "scheduler": "fq-codel", "hash": "exact", "memory-limit": "2850B", "target": "1s" });
+    let queue = json!({ "scheduler": "shaper", "rate": "1Mbps", "burst": "1500B", "queue": inner });
+    let until = Duration::from_millis(400);
+    let sources = vec![greedy(8_000, 7, 200, Duration::from_millis(1)), greedy(900_000, 2, 1500, until)];
+    let network = shared(queue, sources);
+    assert_eq!(exceeded(&bounds(&network), &simulate(&network, 1), &network), Vec::<String>::new());
+    // Half of the memory is 1424 bytes, so seven packets of 200 bytes would be spared without it.
+    assert!(bounds(&network).flows[0].loss.0.is_some());
+}
+
+#[test]
+fn windows_leave_room_in_a_memory_that_no_limit_fills() {
+    let window =
+        json!({ "tcp": "newreno", "packet": "1000B", "window": "4p", "min-rto": "2s", "initial-rto": "2s" });
+    let queue = json!({ "scheduler": "fq-codel", "hash": "exact", "target": "1s" });
+    let found = bounds(&shared(queue, vec![tcp(window.clone()), tcp(window)]));
+    assert_eq!(found.links[0].loss.0, None, "{:?}", found.links[0]);
+}
+
 /// A chain of one or two links with FQ-CoDel, whose others send without a bound, more than the links serve.
 fn network(number: u64) -> Network {
     let draw = &mut Draw::new(number);
@@ -101,8 +122,8 @@ fn network(number: u64) -> Network {
         let rate = draw.of(&[1_000_000, 2_000_000, 10_000_000]);
         let mut queue = json!({
             "scheduler": "fq-codel", "hash": "exact", "law": draw.of(&["rfc", "linux"]),
-            "quantum": format!("{}B", draw.of(&[300, 1514, 1514, 3000])), "target": draw.of(&["5ms", "200ms"]),
-            "limit": draw.of(&["10240p", "10240p", "40p"]),
+            "quantum": format!("{}B", draw.of(&[300, 1514, 1514, 3000])), "target": draw.of(&["5ms", "200ms", "2s"]),
+            "limit": draw.of(&["10240p", "10240p", "40p"]), "memory-limit": draw.of(&["32MB", "32MB", "2850B", "9kB"]),
         });
         if draw.chance(20) {
             let shaped = rate * 3 / 4;

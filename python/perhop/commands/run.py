@@ -99,13 +99,12 @@ def run(
       perhop run my.toml --runs 1 --capture my.pcapng
     """
     with interrupts.loading():
-        from perhop.runs import budget, extent, recording
-        from perhop.scenario import reading
+        from perhop.runs import budget, extent, recording, warming
     least = budget.FIRST if runs is None else runs
     extent.seeds(seed, least)
     at_once = extent.workers(jobs)
     extent.threads_each(threads, at_once, least)
-    checked = reading.read(scenario)
+    checked = warming.read(scenario, warmup)
     terminal.warn(checked.notices)
     files = {"--plot": None if plot == outputs.STDOUT else plot, "--capture": capture, "--events": events}
     results = Results(out=out, json_file=json_file, csv=csv, files=files, wide=wide, reads=[scenario])
@@ -150,10 +149,7 @@ def run(
         **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
     )
     if result.warm_up is not None and not result.warm_up.settles:
-        terminal.note(
-            f"No steady state: {result.warm_up.last} has not settled by half of the run (MSER-5), so the "
-            "first half is left out; a longer `duration` may help."
-        )
+        terminal.note(f"Warm-up: {result.warm_up.sentence()}.")
     results.conclude(result, command)
     if plot is not None:
         over_time.show(plot, result.runs, result.title, results.say, results.width)

@@ -44,6 +44,8 @@ def _how(result: Result) -> str:
 def _no_warmup(result: Result) -> str:
     if result.warm_up is None:
         return "the scenario sets no warm-up"
+    if not result.warm_up.settles:
+        return result.warm_up.sentence()
     return "by MSER-5 all queues and rates are settled from the beginning on"
 
 

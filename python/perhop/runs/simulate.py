@@ -16,7 +16,7 @@ from perhop.runs import budget, one_run, recording, warming
 from perhop.runs.extent import ENGINES, MAX_SEED, Engine, seeds, threads_each, workers
 from perhop.runs.parallel import parallel_map
 from perhop.runs.result import Result
-from perhop.scenario.reading import ScenarioSource, _files, read
+from perhop.scenario.reading import ScenarioSource, _files
 
 
 def run(
@@ -70,10 +70,13 @@ def run(
         BlockError: A class in Python has failed; `__cause__` is its error.
         perhop._engine.Cancelled: `cancel` was set.
     """
-    checked = read(scenario)
+    checked = warming.read(scenario, warmup)
     checked.warn()
     flag = cancel if cancel is not None else _engine.Cancel()
-    text, warm_up = _warmed(checked.text, warmup, seed, jobs, flag)
+    text, warm_up = checked.text, None
+    if warmup == warming.AUTO:
+        pilots = seeds(min(seed, MAX_SEED - warming.PILOTS + 1), warming.PILOTS)
+        text, warm_up = warming.warmed(text, pilots, jobs=jobs, cancel=flag)
     wanted = seeds(seed, budget.FIRST if runs is None else runs)
     if engine is not None:
         arguments.one_of("engine", engine, ENGINES)
@@ -89,19 +92,6 @@ def run(
     files = _files(scenario)
     name = files[0].stem if files else ""
     return Result(text, tuple(work.made), by_default=runs is None, name=name, warm_up=warm_up)
-
-
-def _warmed(
-    text: str, warmup: str | None, seed: int, jobs: int | None, cancel: _engine.Cancel
-) -> tuple[str, warming.WarmUp | None]:
-    """Return the scenario with the warm-up that is asked for, and how that was found if it was."""
-    if warmup is None:
-        return text, None
-    if warmup != warming.AUTO:
-        return warming.with_warmup(text, warmup), None
-    first = min(seed, MAX_SEED - warming.PILOTS + 1)
-    found = warming.find(text, seeds(first, warming.PILOTS), jobs=jobs, cancel=cancel)
-    return warming.with_warmup(text, f"{round(found.seconds * 1e9)}ns"), found
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,18 @@ from perhop.measures.run import Run
 from perhop.runs import one_run
 from perhop.runs.extent import workers
 from perhop.runs.parallel import parallel_map
+from perhop.scenario import reading
 from perhop.statistics.settling import settled_from
+
+if TYPE_CHECKING:
+    from perhop.scenario.reading import Checked, ScenarioSource
 
 AUTO = "auto"
 PILOTS = 5
 """Runs whose samples are averaged: a mean over runs settles when their distribution does."""
 SAMPLES = 1000
 """Samples of each of these runs."""
+_THROUGHPUT = "the throughput"
 MOST_VALUES = 5_000_000
 """Samples of all flows of a run; a large network is sampled less often."""
 
@@ -32,9 +37,10 @@ class WarmUp:
     """The warm-up that was found.
 
     Attributes:
-        seconds: How long it is: when the last of all series settles, or half of the run.
-        last: What settles last: "the queue of `uplink`", "the throughput of `voice`".
-        settles: Whether it does so in the first half of the run.
+        seconds: How long it is: when the last of all series settles; half of the run if one does not; nothing
+            if all traffic ends.
+        last: The series that settles last: "the queue of `uplink`", "the throughput of `voice`".
+        settles: Whether it does so in the first half of the run, and anything is sent after.
     """
 
     seconds: float
@@ -43,6 +49,8 @@ class WarmUp:
 
     def sentence(self) -> str:
         """The way in which it was found, as a part of a sentence."""
+        if not self.settles and not self.seconds:
+            return f"{self.last} ends before the run, which so has no steady state"
         if not self.settles:
             return f"half of the run, as by MSER-5 {self.last} has not settled by then"
         return f"found by MSER-5: {self.last} settles last"
@@ -52,20 +60,37 @@ class WarmUp:
         return {"seconds": self.seconds, "last_to_settle": self.last, "settles": self.settles}
 
 
-def with_warmup(text: str, warmup: str) -> str:
-    """A scenario with another warm-up.
+def read(scenario: ScenarioSource, warmup: str | None) -> Checked:
+    """Check a scenario with another warm-up in place of its own; without any while it is to be found.
 
     Args:
-        text: Canonical JSON.
-        warmup: A duration, such as `10s`.
+        scenario: See `ScenarioSource`.
+        warmup: A duration, such as `10s`, or `auto`; None for the scenario's own.
 
     Raises:
-        ArgumentError: It is no duration, or not below the duration of the run.
+        ScenarioError: The scenario is wrong.
+        ArgumentError: `warmup` is no duration, or not below the duration of the run.
     """
+    checked = reading.read(scenario)
+    if warmup is None:
+        return checked
+    return reading.read(json.loads(_with(checked.text, "0s" if warmup == AUTO else warmup)))
+
+
+def warmed(
+    text: str, seeds: Sequence[int], *, jobs: int | None = None, cancel: _engine.Cancel | None = None
+) -> tuple[str, WarmUp]:
+    """Find the warm-up of a scenario, and return the scenario with it; see `find`."""
+    found = find(text, seeds, jobs=jobs, cancel=cancel)
+    return _with(text, f"{round(found.seconds * 1e9)}ns"), found
+
+
+def _with(text: str, warmup: str) -> str:
+    """Return a scenario, in canonical JSON, with this warm-up."""
     scenario: dict[str, Any] = json.loads(text)
     try:
         nanoseconds, _ = _engine.quantity("duration", warmup)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ArgumentError("warmup", f"{error}; or write {AUTO}") from None
     if nanoseconds >= _duration_ns(scenario):
         raise ArgumentError("warmup", f"must be below the duration of {scenario['duration']}, not {warmup}")
@@ -94,11 +119,14 @@ def find(
     probes = {"interval": f"{max(1, duration_ns // samples)}ns"}
     pilot = json.dumps({**scenario, "warmup": "0s", "probes": probes})
     flag = cancel if cancel is not None else _engine.Cancel()
-    raw = parallel_map(
-        lambda seed: one_run.simulate(pilot, seed, flag), seeds, jobs=workers(jobs), cancel=flag
+    sampled = parallel_map(
+        lambda seed: dict(_series(Run(seed, one_run.simulate(pilot, seed, flag)))),
+        seeds,
+        jobs=workers(jobs),
+        cancel=flag,
     )
-    runs = [Run(seed, outcome) for seed, outcome in zip(seeds, raw, strict=True)]
-    return _latest(runs, duration_ns / 1e9)
+    means = {name: np.mean([one[name] for one in sampled], axis=0) for name in sampled[0]}
+    return _latest(means, duration_ns / 1e9)
 
 
 def _duration_ns(scenario: Mapping[str, Any]) -> int:
@@ -106,17 +134,18 @@ def _duration_ns(scenario: Mapping[str, Any]) -> int:
     return int(nanoseconds)
 
 
-def _latest(runs: Sequence[Run], duration_s: float) -> WarmUp:
-    """The series that settles last, of the means over the runs."""
-    times = runs[0].raw["series"]["time_s"]
-    found = WarmUp(0.0, "nothing", settles=True)
-    for (name, first), *others in zip(*(list(_series(run)) for run in runs), strict=True):
-        mean = np.mean([first, *(samples for _, samples in others)], axis=0)
-        begins = settled_from(mean)
+def _latest(series: Mapping[str, NDArray[np.float64]], duration_s: float) -> WarmUp:
+    """Find the series that settles last."""
+    found, most = WarmUp(0.0, "nothing", settles=True), 0
+    for name, samples in series.items():
+        begins = settled_from(samples)
         if begins is None:
             return WarmUp(duration_s / 2, name, settles=False)
-        if begins and (seconds := float(times[begins])) > found.seconds:
-            found = WarmUp(seconds, name, settles=True)
+        if begins > most:
+            found, most = WarmUp(duration_s * begins / len(samples), name, settles=True), begins
+    rates = [samples for name, samples in series.items() if name.startswith(_THROUGHPUT)]
+    if any(rate.any() for rate in rates) and not any(rate[most:].any() for rate in rates):
+        return WarmUp(0.0, "the traffic", settles=False)
     return found
 
 
@@ -128,4 +157,4 @@ def _series(run: Run) -> Iterator[tuple[str, NDArray[np.float64]]]:
     rates = np.asarray(series["throughput_bps"]).reshape(len(series["time_s"]), -1)
     groups = run.flows("group")
     for number, group in enumerate(run.groups):
-        yield f"the throughput of `{group.name}`", np.nansum(rates[:, groups == number], axis=1)
+        yield f"{_THROUGHPUT} of `{group.name}`", np.nansum(rates[:, groups == number], axis=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,25 @@ def test_a_run_that_never_settles_says_so(first: dict[str, Any]) -> None:
     assert not result.warm_up.settles
     assert result.warm_up.seconds == 10
     assert "has not settled by then" in " ".join(result.text().split())
+
+
+def test_a_run_whose_traffic_ends_says_so(first: dict[str, Any]) -> None:
+    """The steady state of a drained network is that nothing is sent."""
+    flows = [{**flow, "volume": "200kB"} for flow in first["flows"]]
+    result = run({**first, "flows": flows}, runs=2, warmup="auto")
+    assert result.warm_up == warming.WarmUp(0.0, "the traffic", settles=False)
+    assert "the traffic ends before the run" in " ".join(result.text().split())
+
+
+def test_what_is_said_of_a_warm_up_is_of_the_one_that_counts(first: dict[str, Any]) -> None:
+    """A transfer that begins in the file's warm-up has a completion time behind a shorter one."""
+    begins = {**first["flows"][0], "volume": "200kB", "start": "2s"}
+    scenario = {**first, "flows": [begins], "warmup": "3s"}
+    with pytest.warns(UserWarning, match="no completion time"):
+        run(scenario, runs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(scenario, runs=1, warmup="1s")
 
 
 def test_a_given_one_counts_in_place_of_the_scenarios(first: dict[str, Any]) -> None:

@@ -193,7 +193,8 @@ impl<P: Packet> Scheduler for Shaper<P> {
         loads: &[Load],
     ) -> Vec<Result<Guarantee, Unbounded>> {
         if !server.is_link {
-            let reason = "no bound is known for a shaper within another scheduler".to_owned();
+            let reason = "no bound is known for a shaper within another scheduler, or on a link that changes"
+                .to_owned();
             return vec![Err(reason); loads.len()];
         }
         let bucket = Concave::token_bucket(params.rate, params.burst);

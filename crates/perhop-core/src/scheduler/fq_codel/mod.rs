@@ -32,7 +32,7 @@ use std::ops::RangeInclusive;
 
 use self::packets::{Chain, Packets};
 use self::table::{Assigned, FlowTable, WAYS};
-use super::guarantees::{in_any_order, together};
+use super::guarantees::{in_any_order, largest, together};
 use super::{Dequeued, Discipline, Guarantee, Load, Retuning, Room, Scheduler, Server, Unbounded};
 use crate::aqm::{Aqm, AqmBlock, Codel, CodelLaw};
 use crate::units::{UnitError, require};
@@ -186,7 +186,9 @@ impl<P: Packet> Scheduler for FqCodel<P> {
         loads: &[Load],
     ) -> Vec<Result<Guarantee, Unbounded>> {
         let memory = Room { spared: Some(Depth::Bytes(params.memory_limit.get())), ..Room::default() };
-        let fits = together(loads).is_some_and(|all| memory.holds(&all, &server.strict, Bytes::new(1)));
+        let holds_limit = params.memory_limit.get() / largest(loads).get().max(1) > params.limit.get();
+        let fits = holds_limit
+            || together(loads).is_some_and(|all| memory.holds(&all, &server.strict, Bytes::new(1)));
         let because = (!fits).then(|| "more may wait than `memory-limit`".to_owned());
         let room = Room {
             // A packet is in before another one makes room for it.
@@ -222,8 +224,11 @@ impl FqCodelParams {
             FlowHash::SetAssociative => WAYS as u64,
             FlowHash::Exact => u64::MAX - 1,
         };
-        // A full port drops from the queue with the most bytes, which has no less than its part of all.
+        // A full port drops from the queue with the most bytes, which has no less than its part of all. A
+        // packet that is held around the scheduler is in no queue, but counts.
+        let held = if server.is_link { 0 } else { load.largest.get() };
         let full = self.limit.get().saturating_mul(load.smallest.get()).min(self.memory_limit.get());
+        let full = full.saturating_sub(held);
         let spared = Some(Depth::Bytes((full / load.flows.max(1)).saturating_sub(1)));
         (1..=most).contains(&load.flows).then(|| FairTurns {
             server: server.clone(),
