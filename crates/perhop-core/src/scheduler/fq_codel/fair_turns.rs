@@ -84,9 +84,9 @@ impl FairTurns {
     }
 
     /// Returns in which way a flow is sparse, if it always has credit: if from when its queue becomes active
-    /// until this has had its turns, as a new one and as an old one, no more than a quantum comes. Others have
-    /// three turns in this time, and two packets may be under way. If a single packet comes, the queue is new
-    /// for each packet.
+    /// until this has had its turns, as a new one and as an old one, no more than a quantum comes. Others
+    /// have three turns in this time, and two packets may be under way. If a single packet comes, the queue
+    /// is new for each packet.
     fn while_sparse(&self, sent: &Concave, flow: &Load, turn: i128) -> Option<Sparse> {
         let service = self.server.strict.less(3 * turn + 2 * nanobits(self.largest));
         let active = delay_behind(0, sent, &service)?;
