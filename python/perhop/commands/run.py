@@ -99,12 +99,13 @@ def run(
       perhop run my.toml --runs 1 --capture my.pcapng
     """
     with interrupts.loading():
-        from perhop.runs import budget, extent, recording, warming
+        from perhop.runs import budget, extent, recording
+        from perhop.scenario import warmup as warmups
     least = budget.FIRST if runs is None else runs
     extent.seeds(seed, least)
     at_once = extent.workers(jobs)
     extent.threads_each(threads, at_once, least)
-    checked = warming.read(scenario, warmup)
+    checked = warmups.read(scenario, warmup)
     terminal.warn(checked.notices)
     files = {"--plot": None if plot == outputs.STDOUT else plot, "--capture": capture, "--events": events}
     results = Results(out=out, json_file=json_file, csv=csv, files=files, wide=wide, reads=[scenario])

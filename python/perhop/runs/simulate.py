@@ -17,6 +17,7 @@ from perhop.runs.extent import ENGINES, MAX_SEED, Engine, seeds, threads_each, w
 from perhop.runs.parallel import parallel_map
 from perhop.runs.result import Result
 from perhop.scenario.reading import ScenarioSource, _files
+from perhop.scenario.warmup import AUTO, read
 
 
 def run(
@@ -70,11 +71,11 @@ def run(
         BlockError: A class in Python has failed; `__cause__` is its error.
         perhop._engine.Cancelled: `cancel` was set.
     """
-    checked = warming.read(scenario, warmup)
+    checked = read(scenario, warmup)
     checked.warn()
     flag = cancel if cancel is not None else _engine.Cancel()
     text, warm_up = checked.text, None
-    if warmup == warming.AUTO:
+    if warmup == AUTO:
         pilots = seeds(min(seed, MAX_SEED - warming.PILOTS + 1), warming.PILOTS)
         text, warm_up = warming.warmed(text, pilots, jobs=jobs, cancel=flag)
     wanted = seeds(seed, budget.FIRST if runs is None else runs)

@@ -5,24 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perhop import _engine
-from perhop.errors import ArgumentError
 from perhop.measures.run import Run
 from perhop.runs import one_run
 from perhop.runs.extent import workers
 from perhop.runs.parallel import parallel_map
-from perhop.scenario import reading
+from perhop.scenario.warmup import duration_ns, with_warmup
 from perhop.statistics.settling import settled_from
 
-if TYPE_CHECKING:
-    from perhop.scenario.reading import Checked, ScenarioSource
-
-AUTO = "auto"
 PILOTS = 5
 """Runs whose samples are averaged: a mean over runs settles when their distribution does."""
 SAMPLES = 1000
@@ -60,41 +55,12 @@ class WarmUp:
         return {"seconds": self.seconds, "last_to_settle": self.last, "settles": self.settles}
 
 
-def read(scenario: ScenarioSource, warmup: str | None) -> Checked:
-    """Check a scenario with another warm-up in place of its own; without any while it is to be found.
-
-    Args:
-        scenario: See `ScenarioSource`.
-        warmup: A duration, such as `10s`, or `auto`; None for the scenario's own.
-
-    Raises:
-        ScenarioError: The scenario is wrong.
-        ArgumentError: `warmup` is no duration, or not below the duration of the run.
-    """
-    checked = reading.read(scenario)
-    if warmup is None:
-        return checked
-    return reading.read(json.loads(_with(checked.text, "0s" if warmup == AUTO else warmup)))
-
-
 def warmed(
     text: str, seeds: Sequence[int], *, jobs: int | None = None, cancel: _engine.Cancel | None = None
 ) -> tuple[str, WarmUp]:
     """Find the warm-up of a scenario, and return the scenario with it; see `find`."""
     found = find(text, seeds, jobs=jobs, cancel=cancel)
-    return _with(text, f"{round(found.seconds * 1e9)}ns"), found
-
-
-def _with(text: str, warmup: str) -> str:
-    """Return a scenario, in canonical JSON, with this warm-up."""
-    scenario: dict[str, Any] = json.loads(text)
-    try:
-        nanoseconds, _ = _engine.quantity("duration", warmup)
-    except (ValueError, TypeError) as error:
-        raise ArgumentError("warmup", f"{error}; or write {AUTO}") from None
-    if nanoseconds >= _duration_ns(scenario):
-        raise ArgumentError("warmup", f"must be below the duration of {scenario['duration']}, not {warmup}")
-    return json.dumps({**scenario, "warmup": f"{nanoseconds}ns"})
+    return with_warmup(text, f"{round(found.seconds * 1e9)}ns"), found
 
 
 def find(
@@ -113,10 +79,10 @@ def find(
         perhop._engine.Cancelled: `cancel` was set.
     """
     scenario: dict[str, Any] = json.loads(text)
-    duration_ns = _duration_ns(scenario)
+    length_ns = duration_ns(scenario)
     flows = sum(int(entry.get("count", 1)) for entry in scenario.get("flows", []))
     samples = max(100, min(SAMPLES, MOST_VALUES // max(1, flows)))
-    probes = {"interval": f"{max(1, duration_ns // samples)}ns"}
+    probes = {"interval": f"{max(1, length_ns // samples)}ns"}
     pilot = json.dumps({**scenario, "warmup": "0s", "probes": probes})
     flag = cancel if cancel is not None else _engine.Cancel()
     sampled = parallel_map(
@@ -126,12 +92,7 @@ def find(
         cancel=flag,
     )
     means = {name: np.mean([one[name] for one in sampled], axis=0) for name in sampled[0]}
-    return _latest(means, duration_ns / 1e9)
-
-
-def _duration_ns(scenario: Mapping[str, Any]) -> int:
-    nanoseconds, _ = _engine.quantity("duration", scenario["duration"])
-    return int(nanoseconds)
+    return _latest(means, length_ns / 1e9)
 
 
 def _latest(series: Mapping[str, NDArray[np.float64]], duration_s: float) -> WarmUp:

@@ -168,5 +168,5 @@ def test_what_cannot_be_is_refused(first: dict[str, Any], warmup: str, why: str)
 
 def test_at_the_last_seeds(first: dict[str, Any]) -> None:
     """The runs that find it need five seeds, also where one run is asked for."""
-    result = run(first, runs=1, seed=2**64 - 1, warmup=warming.AUTO)
+    result = run(first, runs=1, seed=2**64 - 1, warmup="auto")
     assert result.warm_up is not None

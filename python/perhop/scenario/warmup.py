@@ -1,0 +1,54 @@
+"""A scenario with another warm-up than its own, as options ask for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from perhop import _engine
+from perhop.errors import ArgumentError
+from perhop.scenario import reading
+from perhop.scenario.reading import Checked, ScenarioSource
+
+AUTO = "auto"
+"""The warm-up is to be found (`perhop.runs.warming`)."""
+
+
+def read(scenario: ScenarioSource, warmup: str | None) -> Checked:
+    """Check a scenario with another warm-up in place of its own; without any while it is to be found.
+
+    Args:
+        scenario: See `ScenarioSource`.
+        warmup: A duration, such as `10s`, or `auto`; None for the scenario's own.
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+        ArgumentError: `warmup` is no duration, or not below the duration of the run.
+    """
+    checked = reading.read(scenario)
+    if warmup is None:
+        return checked
+    return reading.read(json.loads(with_warmup(checked.text, "0s" if warmup == AUTO else warmup)))
+
+
+def with_warmup(text: str, warmup: str) -> str:
+    """Return a scenario, in canonical JSON, with this warm-up.
+
+    Raises:
+        ArgumentError: It is no duration, or not below the duration of the run.
+    """
+    scenario: dict[str, Any] = json.loads(text)
+    try:
+        nanoseconds, _ = _engine.quantity("duration", warmup)
+    except (ValueError, TypeError) as error:
+        raise ArgumentError("warmup", f"{error}; or write {AUTO}") from None
+    if nanoseconds >= duration_ns(scenario):
+        raise ArgumentError("warmup", f"must be below the duration of {scenario['duration']}, not {warmup}")
+    return json.dumps({**scenario, "warmup": f"{nanoseconds}ns"})
+
+
+def duration_ns(scenario: Mapping[str, Any]) -> int:
+    """The duration of a scenario's runs in nanoseconds."""
+    nanoseconds, _ = _engine.quantity("duration", scenario["duration"])
+    return int(nanoseconds)
