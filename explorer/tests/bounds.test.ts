@@ -118,7 +118,7 @@ test("a bound near the longest wait is a line, a far one leaves the axis to the 
   assert.deepEqual(far?.remarks, []);
 });
 
-test("where there is no bound the reason stands below, and a bound of other values says so", () => {
+test("where there is no bound the text below says why, and a bound of other values says so", () => {
   const reason = "`bulk` sends as fast as it can";
   const none = delays([waits({ reason })], LIGHT);
   assert.deepEqual(none?.uprights, []);

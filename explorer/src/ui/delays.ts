@@ -88,7 +88,7 @@ function curvesOf({ name, link, histograms, bounds }: WaitsOf): Curve[] {
   });
 }
 
-/** The bound as it stands behind the percentiles. */
+/** The text of a bound, which follows the percentiles in the legend. */
 function figure(bound: DelayBound | null): string {
   if (bound === null) return "…";
   return "reason" in bound ? "none" : atMost(bound.at_most_s * 1000);

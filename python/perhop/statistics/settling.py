@@ -22,7 +22,7 @@ NEGLIGIBLE = 0.01
 NEAR = 0.45
 """A cut beyond this part of all samples is near the end of those that are tried."""
 FEWEST = 4
-"""Batches of which a cut can be told."""
+"""The fewest batches for which a warm-up is looked for."""
 
 
 def settled_from(samples: NDArray[np.float64]) -> int | None:

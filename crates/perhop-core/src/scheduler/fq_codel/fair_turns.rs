@@ -8,7 +8,7 @@ use crate::{Bytes, Duration};
 ///
 /// A queue sends in a turn no more than a quantum and one packet. From when a queue has had a turn until its
 /// next one, each other queue has at most two: one as an old queue, and, if it empties by that and gets
-/// packets again, one as a new queue, after which it stands behind.
+/// packets again, one as a new queue. After that it is served later than this queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FairTurns {
     /// What serves the flows together.
@@ -95,7 +95,7 @@ impl FairTurns {
         (comes <= nanobits(self.quantum)).then_some(Sparse { active, comes, rounds })
     }
 
-    /// Returns the share of a service in which each turn of the flow stands against two of each other one.
+    /// Returns the share of a service that the flow has if each other flow has two turns for each of its own.
     /// A queue that sends s has had no more than (s + its largest packet) / quantum + 1 turns, and others two
     /// more.
     fn share(&self, service: &Convex, largest: Bytes, turn: i128, under_way: i128) -> Convex {
