@@ -41,7 +41,9 @@ MODULES = ("perhop.statistics", "perhop.runs.quality", "perhop.gym")
 
 BESIDE = (
     *(f"perhop.stepping.driving.{name}" for name in ("Decision", "Departure", "DrivenMeter", "DrivenQueue")),
+    "perhop.bounds.rows.Rows",
     "perhop.runs.accessor.Plots",
+    "perhop.runs.rows.Rows",
     "perhop.show.estimates.Estimates",
     "perhop.measures.run.Group",
     "perhop.measures.run.Run",
