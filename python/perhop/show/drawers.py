@@ -17,7 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+
+if TYPE_CHECKING:
+    from perhop.show.kept import Drawn, KeptPictures
 
 T = TypeVar("T")
 
@@ -34,18 +37,26 @@ class Picturing(Generic[T]):
     """A picture that is to be drawn: a function of a module and its arguments, which can be pickled.
 
     Attributes:
+        kept: Where it is kept once it is drawn.
         over: It has been drawn, or must be drawn here because a drawer could not.
     """
 
     work: Callable[..., T]
     arguments: tuple[Any, ...]
+    kept: KeptPictures | None = None
     over: threading.Event = field(default_factory=threading.Event)
     _drawn: list[T] = field(default_factory=list)
 
     def draw(self) -> None:
         """Draw it here, unless it is drawn."""
         if not self._drawn:
-            self.give(self.work(*self.arguments))
+            self.take(self.work(*self.arguments))
+
+    def take(self, picture: T) -> None:
+        """Take the picture that has just been drawn, and keep it."""
+        if self.kept is not None:
+            self.kept.keep(self.work, self.arguments, cast("Drawn", picture))
+        self.give(picture)
 
     def give(self, picture: T) -> None:
         """Take the drawn picture, and wake whoever waits for it."""
@@ -61,13 +72,15 @@ class Picturing(Generic[T]):
 class Drawers:
     """Draws pictures on so many cores; one of them is the caller's, who helps while it waits."""
 
-    def __init__(self, jobs: int, expected: int) -> None:
-        """No drawer starts before the first picture is asked for.
+    def __init__(self, jobs: int, expected: int, kept: KeptPictures | None = None) -> None:
+        """No drawer starts before the first picture is asked for that is not kept.
 
         Args:
             jobs: How many cores may be used.
             expected: How many pictures there will be, about.
+            kept: Pictures that were drawn before; those that are drawn now are added.
         """
+        self._kept = kept
         self.most = max(0, min(jobs - 1, expected // PICTURES_FOR_A_DRAWER, MOST_DRAWERS))
         self._waiting: deque[Picturing[Any]] = deque()
         self._change = threading.Condition()
@@ -94,11 +107,17 @@ class Drawers:
             process.communicate()
 
     def ask(self, work: Callable[..., T], *arguments: object) -> Picturing[T]:
-        """Have a picture drawn; without drawers it is drawn at once."""
-        asked = Picturing(work, arguments)
-        if not self.most:
+        """Have a picture drawn unless it is kept; without drawers it is drawn at once."""
+        asked = Picturing(work, arguments, self._kept)
+        if self._kept is not None and (found := self._kept.find(work, arguments)) is not None:
+            asked.give(cast("T", found))
+        elif not self.most:
             asked.draw()
-            return asked
+        else:
+            self._queue(asked)
+        return asked
+
+    def _queue(self, asked: Picturing[Any]) -> None:
         with self._change:
             self._waiting.append(asked)
             self._change.notify()
@@ -106,7 +125,6 @@ class Drawers:
                 thread = threading.Thread(target=self._have_drawn, name="perhop-drawer", daemon=True)
                 self._threads.append(thread)
                 thread.start()
-        return asked
 
     def get(self, asked: Sequence[Picturing[T]]) -> list[T]:
         """The pictures, in this order; this thread draws, too, until all are there.
@@ -150,7 +168,7 @@ class Drawers:
             if picture is None:
                 asked.over.set()
             else:
-                asked.give(picture)
+                asked.take(picture)
 
     def _started(self) -> subprocess.Popen[bytes] | None:
         with self._change:

@@ -12,6 +12,7 @@ from typing import Self
 from perhop.files.outputs import manifest, manifest_entry
 from perhop.files.swap import earlier_plots, replace_report
 from perhop.show.drawers import Drawers
+from perhop.show.kept import KeptPictures
 from perhop.show.report_files import _names, parquet, picture_files
 from perhop.studies.page import StudyDrawn, StudyPart, reproduction_page
 from perhop.studies.reproduction import StudyOutcome, sample_frame
@@ -21,7 +22,14 @@ from perhop.studies.study import Study
 class ReproductionReport:
     """The directory of `perhop reproduce`: it grows with each study, and is whole at any time."""
 
-    def __init__(self, out: Path, command: str, studies: Sequence[Study], jobs: int = 1) -> None:
+    def __init__(
+        self,
+        out: Path,
+        command: str,
+        studies: Sequence[Study],
+        jobs: int = 1,
+        kept: KeptPictures | None = None,
+    ) -> None:
         """A report on these studies, of which none has run yet; nothing is written before the first has.
 
         Args:
@@ -29,6 +37,7 @@ class ReproductionReport:
             command: What to type for the same report.
             studies: What it is on.
             jobs: How many cores draw; the report is the same for any number.
+            kept: Pictures of earlier reports, which are not drawn again.
         """
         self._out = out
         self._command = command
@@ -36,7 +45,8 @@ class ReproductionReport:
         self._done: list[StudyPart] = []
         self._drawn: list[str] = []
         self._scenarios: list[str] = []
-        self._drawers = Drawers(jobs, sum(len(study.plots) + 1 for study in studies))
+        self._kept = kept
+        self._drawers = Drawers(jobs, sum(len(study.plots) + 1 for study in studies), kept)
         self._drawing: deque[StudyDrawn] = deque()
 
     def __enter__(self) -> Self:
@@ -89,6 +99,8 @@ class ReproductionReport:
         """
         samples = parquet(sample_frame(outcomes))
         replace_report(self._out, {"samples.parquet": samples, **self._page()})
+        if self._kept is not None:
+            self._kept.tidy()
 
     def _page(self) -> dict[str, str]:
         return {
