@@ -14,8 +14,8 @@ from perhop.statistics.observations import paired
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from perhop.runs.companions import Gathered
     from perhop.runs.result import Result
-    from perhop.stores.companions import Gathered
 
 Ends: TypeAlias = tuple[float, float] | None
 """The ends of an interval; None where there is none."""

@@ -12,9 +12,9 @@ from tools.coverage import intervals
 from tools.coverage.truth import Truth
 
 from perhop.runs import simulate
+from perhop.runs.companions import Gathered, companions, is_companion
 from perhop.runs.result import Result
 from perhop.scenario import reading
-from perhop.stores.companions import Gathered, companions, is_companion
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

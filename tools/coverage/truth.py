@@ -8,7 +8,7 @@
 - Completion times and slowdowns: likewise, of the flows that begin within the time of a run, in other runs
   that last twice as long, so that (nearly) all of them complete.
 
-Measures have the names of metrics in sweeps (`perhop.stores.metrics`); what tables have and sweeps do not is
+Measures have the names of metrics in sweeps (`perhop.runs.metrics`); what tables have and sweeps do not is
 named by its column: `flows.gold.dropped_green`.
 """
 
@@ -25,8 +25,8 @@ from perhop.measures import catalog, finite_flows, flow_table
 from perhop.measures.durations import Durations
 from perhop.measures.run import REVERSE
 from perhop.runs import quality
+from perhop.runs.metrics import measure
 from perhop.runs.result import Result
-from perhop.stores.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

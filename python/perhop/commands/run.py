@@ -26,6 +26,24 @@ def run(
             "or 5 where it takes long.",
         ),
     ] = None,
+    until: Annotated[
+        str | None,
+        options.option(
+            "--until",
+            "2%",
+            "Add runs until the 95 % intervals of each class's throughput are this narrow, each side over "
+            "the value; --runs is then the most (default: 1000).",
+        ),
+    ] = None,
+    until_of: Annotated[
+        list[str] | None,
+        options.option(
+            "--until-of",
+            "METRIC",
+            "The metric of which that holds, in place of throughput: its name or pattern in sweeps; may be "
+            "repeated.",
+        ),
+    ] = None,
     seed: options.Seed = 1,
     jobs: options.Jobs = None,
     threads: options.Threads = None,
@@ -92,6 +110,7 @@ def run(
     Examples:
       perhop run my.toml
       perhop run my.toml --runs 20 --out results/my
+      perhop run my.toml --until 2% --until-of links.uplink.delay_p99_s
       perhop run my.toml --warmup auto
       perhop run my.toml --runs 20 --json - | jq .classes
       perhop run my.toml --csv tables
@@ -100,9 +119,11 @@ def run(
     """
     with interrupts.loading():
         from perhop.runs import budget, extent, recording
+        from perhop.runs import until as stopping
         from perhop.scenario import warmup as warmups
-    least = budget.FIRST if runs is None else runs
-    extent.seeds(seed, least)
+    rule = stopping.read(until, until_of or (), runs)
+    least = rule.least if rule is not None else budget.FIRST if runs is None else runs
+    extent.seeds(seed, least if rule is None else rule.most)
     at_once = extent.workers(jobs)
     extent.threads_each(threads, at_once, least)
     checked = warmups.read(scenario, warmup)
@@ -126,10 +147,12 @@ def run(
         _note_threads(text, threads, engine)
     with interrupts.deferred():
         from perhop.runs import simulate  # behind all that may be refused: it loads numpy and every measure
-    with terminal.progress("runs", least) as step:
+    with terminal.progress("runs" if rule is None else stopping.progress(rule), least) as step:
         result = simulate.run(
             json.loads(text),
             runs=runs,
+            until=until,
+            until_of=until_of or (),
             seed=seed,
             jobs=at_once,
             threads=threads,
@@ -144,8 +167,10 @@ def run(
     command = terminal.command(
         "run",
         str(scenario),
+        *(word for metric in until_of or () for word in ("--until-of", metric)),
         *(word for link in capture_link or () for word in ("--capture-link", link)),
-        **{"--runs": len(result.runs), "--seed": None if seed == 1 else seed, "--engine": engine},
+        **{"--until": until, "--runs": len(result.runs) if rule is None else runs},
+        **{"--seed": None if seed == 1 else seed, "--engine": engine},
         **{"--warmup": warmup},
         **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
     )

@@ -20,12 +20,12 @@ def sweep(
     address: options.Address = None,
     runs: Annotated[int | None, options.runs("Simulated runs of each point")] = None,
     seed: options.SeedOfFile = None,
-    until_ci: Annotated[
+    until: Annotated[
         str | None,
         options.option(
-            "--until-ci",
+            "--until",
             "2%",
-            "Stop each point when its 95 % intervals are this tight; --runs is then the most.",
+            "Stop each point when its 95 % intervals are this narrow; --runs is then the most.",
         ),
     ] = None,
     jobs: options.Jobs = None,
@@ -43,19 +43,19 @@ def sweep(
     Examples:
       perhop sweep examples/sweep-thresholds.toml
       perhop sweep my.toml --runs 20 --out results/my
-      perhop sweep my.toml --until-ci 2% --json - | jq .points
+      perhop sweep my.toml --until 2% --json - | jq .points
     """
     with interrupts.loading():
         from perhop.runs import extent
         from perhop.sweeps import plan
-    planned = plan.read_plan(sweep_file, plan.Given(runs, seed, until_ci))
+    planned = plan.read_plan(sweep_file, plan.Given(runs, seed, until))
     with interrupts.loading():
         from perhop.sweeps import job  # behind a file that may be refused: it loads polars
     place = job.Workplace(store, backend, jobs, address)
     terminal.warn(f"{sweep_file}: {notice}" for notice in plan.notices(planned.points))
     results = Results(out=out, json_file=json_file, csv=csv, store=store, wide=wide, reads=[sweep_file])
     swept = job.run_sweep(planned, place, say=terminal.note, progress=terminal.progress)
-    given = {"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci, "--out": out}
+    given = {"--store": store, "--runs": runs, "--seed": seed, "--until": until, "--out": out}
     command = terminal.command("sweep", str(sweep_file), **given)
     results.conclude(swept, command, extent.workers(jobs))
     results.write_csv()

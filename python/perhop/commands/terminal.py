@@ -59,8 +59,8 @@ class Steps:
         self._bar: Progress | None = None
 
     def __call__(self, total: int | None = None) -> None:
-        """One more step is done; of so many in all, if there are more than was thought."""
-        if total is not None and total > self._total:
+        """One more step is done; of so many in all, if that is not what was thought."""
+        if total is not None and total != self._total:
             self._total = total
             if self._bar is not None:
                 self._bar.update(self._bar.task_ids[0], total=total)

@@ -18,13 +18,13 @@ from perhop.planning.objectives import Bound
 from perhop.planning.verdicts import score
 from perhop.routers import beside
 from perhop.runs import budget, extent
+from perhop.runs.metrics import names_of
 from perhop.scenario import document, file_kinds
 from perhop.scenario.document import Base
 from perhop.scenario.keys import Flag, Fraction, Key, Multiple, Other, Table, Text, Texts, Whole
 from perhop.scenario.paths import is_of_a_control, put
 from perhop.scenario.ranges import Range
 from perhop.statistics.observations import Observations
-from perhop.stores.metrics import names_of
 from perhop.sweeps import contradictions, tuning
 from perhop.sweeps.plan import TITLE
 from perhop.sweeps.tuning import Choice

@@ -144,7 +144,7 @@ def rerun(
         (part,) = first.parts
         result = simulated(
             json.loads(part.checked.text),
-            runs=len(part.seeds),
+            **{"runs": len(part.seeds), **part.until},
             seed=part.seeds[0],
             progress=progress,
             waiting=waiting,
@@ -171,7 +171,7 @@ Row = tuple[int, int, str, float | None]
 
 
 def _swept(manifest: Manifest, jobs: int, progress: Progress | None) -> Iterator[Row]:
-    from perhop.stores.companions import is_companion  # noqa: PLC0415
+    from perhop.runs.companions import is_companion  # noqa: PLC0415
     from perhop.sweeps.backend import Failed, LocalBackend, Task  # noqa: PLC0415 - only sweeps have it
 
     texts = [part.checked.text for part in manifest.parts]

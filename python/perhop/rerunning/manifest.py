@@ -35,12 +35,14 @@ class Part:
         checked: The scenario.
         seeds: One after the other.
         factors: The setting of a point of a sweep; empty of others.
+        until: The arguments of `perhop.run` by which intervals decided how many runs there are; else none.
     """
 
     label: str
     checked: Checked
     seeds: range
     factors: Mapping[str, Any]
+    until: Mapping[str, Any]
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -177,7 +179,16 @@ def _parts(entries: Sequence[Any], kind: str, path: Path) -> Iterator[Part]:
         label = ", ".join(f"{name} = {value}" for name, value in factors.items())
         if kind == "compare":
             label = str(entry.get("name"))
-        yield Part(label, checked, _seeds(entry.get("seeds"), kind, f"{place}.seeds"), factors)
+        seeds, until = _seeds(entry.get("seeds"), kind, f"{place}.seeds"), entry.get("until")
+        yield Part(label, checked, seeds, factors, {} if until is None else _until(until, f"{place}.until"))
+
+
+def _until(found: Any, where: str) -> dict[str, Any]:  # noqa: ANN401 - any JSON value
+    """The arguments of `perhop.run` behind what it wrote of its rule of stopping."""
+    try:
+        return {"until": found["width"], "until_of": found["metrics"], "runs": found["most_runs"]}
+    except (TypeError, KeyError):
+        raise PerhopError(f"{where}: must be a table with `width`, `metrics` and `most_runs`") from None
 
 
 def _seeds(found: Any, kind: str, where: str) -> range:  # noqa: ANN401 - any JSON value

@@ -29,6 +29,8 @@ def counted(result: Result, heads: Collection[str], *, by_default: bool) -> str:
         sentences.append("Lost: packets dropped, of those that arrived.")
     if len(result.runs) > 1:
         sentences.append(f"{len(result.runs)} runs; ± or in brackets: the 95 % interval.")
+        if result.reached is not None:
+            sentences.append(result.reached.sentence())
         if by_default:
             sentences.append(budget.reason(len(result.runs)))
     else:

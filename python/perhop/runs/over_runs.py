@@ -6,15 +6,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from perhop.measures import catalog
+from perhop.measures import catalog, naming
 from perhop.runs import observing
 from perhop.show.readable import end_names
+from perhop.statistics import stopping
+from perhop.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
     from perhop.bounds.deriving import Bounds
     from perhop.measures import flow_table
     from perhop.measures.run import Group
-    from perhop.statistics.intervals import Estimate
     from perhop.statistics.observations import Observations, ObservedQueue
 
 
@@ -76,6 +77,32 @@ def ends(name: str, one: Estimate | None) -> dict[str, float | None]:
     low, high = end_names(name)
     least, most = (None, None) if one is None or one.ci95 is None else one.ci95
     return {name: None if one is None else one.mean, low: least, high: most}
+
+
+def widened(row: Mapping[str, Any], runs: int) -> dict[str, Any]:
+    """A row with intervals that are valid though their width decided how many runs there are.
+
+    Args:
+        row: Of a summary.
+        runs: How many.
+    """
+    out = dict(row)
+    for name, value in row.items():
+        low, high = end_names(name)
+        if value is None or row.get(low) is None or row[high] is None:
+            continue
+        least, most = _BOUNDS[name] if name in _BOUNDS else naming.bounds(name)
+        one = stopping.widened(Estimate(value, (row[low], row[high]), runs), runs, least, most)
+        out |= ends(name, one)
+    return out
+
+
+_BOUNDS = {
+    entry.name: (0.0, 1.0) if entry.unit == "fraction" else naming.bounds(entry.summary.metric or entry.name)
+    for entry in catalog.SUMMARIZED
+    if entry.summary is not None
+}
+"""Between which values measures lie, by the names of their columns."""
 
 
 def mean(places: Sequence[Mapping[str, Any]], name: str) -> float:

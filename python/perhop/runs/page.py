@@ -13,6 +13,7 @@ from perhop.measures import catalog, finite_flows
 from perhop.measures.run import COLORS, REVERSE
 from perhop.runs import observing, over_runs, pictures
 from perhop.runs.result import Result
+from perhop.runs.rows import Row
 from perhop.runs.summary import Summary, numbers
 from perhop.show.numbers import MISSING, PAGE, count, exact, percent
 from perhop.show.page import HtmlNetwork, HtmlPlot, html_network, html_plot
@@ -36,6 +37,7 @@ def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
     scenario = {
         "seeds": [entry.seed for entry in result.runs],
         **({} if shown.by_default is None else {"runs_by_default": shown.by_default}),
+        **({} if result.reached is None else {"until": result.reached.json()}),
         "scenario": json.loads(result.scenario),
         "results": numbers(result),
     }
@@ -112,10 +114,12 @@ def _links(result: Result) -> list[dict[str, Any]]:
     """The summary of each link, with the delay variation, which pages alone show."""
     places = zip(*(run.raw["links"] for run in result.runs), strict=True)
     queues = observing.link_queues(result.runs, result.scenario)
-    return [
-        {**row, **over_runs.columns(VARIATION.name, observing.of_queue(VARIATION, of_link, queue))}
-        for row, of_link, queue in zip(result.rows.links, places, queues, strict=True)
+    variations: list[Row] = [
+        over_runs.columns(VARIATION.name, observing.of_queue(VARIATION, of_link, queue))
+        for of_link, queue in zip(places, queues, strict=True)
     ]
+    of_links = zip(result.rows.links, result.rows.decided(variations), strict=True)
+    return [{**row, **variation} for row, variation in of_links]
 
 
 def _classes(result: Result) -> list[dict[str, Any]]:

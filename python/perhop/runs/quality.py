@@ -117,7 +117,8 @@ def call_summary(
         PerhopError: See `calls`.
         ValueError: See `calls`.
     """
-    return Estimates(rows(result, classes, codec=codec, burst_ratio=burst_ratio), infer_schema_length=None)
+    found = rows(result, classes, codec=codec, burst_ratio=burst_ratio)
+    return Estimates(result.rows.decided(found), infer_schema_length=None)
 
 
 def rows(

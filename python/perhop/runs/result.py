@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from perhop.runs.accessor import Plots
     from perhop.runs.summary import Summary
+    from perhop.runs.until import Reached
     from perhop.runs.warming import WarmUp
     from perhop.show.estimates import Estimates
 
@@ -44,6 +45,8 @@ class Result(Written):
         was_changed: Whether values of the scenario were set during the run (`perhop.Simulation.set`).
         name: The title where the scenario has none: the name of its file.
         warm_up: How the warm-up was found, if it was.
+        reached: How narrow the intervals are, if runs were added until they are; all intervals of the
+            summaries are then those of `perhop.statistics.stopping`.
     """
 
     COMMAND: ClassVar = "perhop run"
@@ -56,6 +59,7 @@ class Result(Written):
     was_changed: bool = False
     name: str = ""
     warm_up: WarmUp | None = None
+    reached: Reached | None = None
 
     @property
     def engine(self) -> str | None:
@@ -317,7 +321,7 @@ class Result(Written):
         Raises:
             ValueError: The sizes do not increase, or one is not positive.
         """
-        return _estimates(populations.rows(self, sizes))
+        return _estimates(self.rows.decided(populations.rows(self, sizes)))
 
     def classes(self) -> Estimates:
         """Return `group_summary()`: its former name."""

@@ -36,10 +36,11 @@ class Rows:
         runs, bounds = self._result.runs, self._result.bounds
         by_run = [[flows for _, flows in flow_table.members(run.raw)] for run in runs]
         links = observing.link_queues(runs, self._result.scenario)
-        return [
+        rows = [
             over_runs.class_row(group, members, links, bounds)
             for group, members in zip(runs[0].groups, zip(*by_run, strict=True), strict=True)
         ]
+        return self.decided(rows)
 
     @cached_property
     def links(self) -> list[Row]:
@@ -71,7 +72,7 @@ class Rows:
                     packets = [link["measured"].get(count, {}).get(reason, ()) for link in places]
                     row[f"{count}_{reason}"] = sum(int(n) for colors in packets for n in colors) / len(runs)
             rows.append(row)
-        return rows
+        return self.decided(rows)
 
     @cached_property
     def link_classes(self) -> list[Row]:
@@ -92,12 +93,12 @@ class Rows:
                         **over_runs.queue_columns(places, measured, queue, bounds.of_queue(link, name)),
                     }
                 )
-        return rows
+        return self.decided(rows)
 
     @cached_property
     def populations(self) -> list[Row]:
         """The rows of `Result.population_summary`, with the usual ranges of sizes."""
-        return populations.rows(self._result)
+        return self.decided(populations.rows(self._result))
 
     @cached_property
     def applications(self) -> dict[str, list[Row]]:
@@ -120,4 +121,9 @@ class Rows:
 
                 ways = [way for name in names for way in (name, name + REVERSE)]
                 tables[model] = quality.rows(self._result, ways)
-        return tables
+        return {model: self.decided(rows) for model, rows in tables.items()}
+
+    def decided(self, rows: list[Row]) -> list[Row]:
+        """Rows with intervals that are valid though their width decided how many runs there are, if so."""
+        runs = len(self._result.runs)
+        return rows if self._result.reached is None else [over_runs.widened(row, runs) for row in rows]

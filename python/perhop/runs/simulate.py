@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from perhop.files import arguments
 from perhop.measures.run import Run
 from perhop.processes import memory
 from perhop.runs import budget, one_run, recording, warming
+from perhop.runs import until as stopping
 from perhop.runs.extent import ENGINES, MAX_SEED, Engine, seeds, threads_each, workers
 from perhop.runs.parallel import parallel_map
 from perhop.runs.result import Result
@@ -24,6 +26,8 @@ def run(
     scenario: ScenarioSource,
     *,
     runs: int | None = None,
+    until: str | None = None,
+    until_of: Sequence[str] = (),
     seed: int = 1,
     jobs: int | None = None,
     threads: int | None = None,
@@ -41,7 +45,12 @@ def run(
     Args:
         scenario: See `ScenarioSource`.
         runs: Number of independent runs. With None that of `perhop run`: 30 where runs are short, else 10 or
-            5, by the events of the first five and not by the clock (`perhop.runs.budget`).
+            5, by the events of the first five and not by the clock (`perhop.runs.budget`). With `until` the
+            most that are made, 1000 if not given.
+        until: Add runs until 95 % intervals are this narrow: `2%`, each side over the value. The intervals of
+            the result are valid though they decide how many runs there are (`perhop.statistics.stopping`).
+        until_of: The metrics of which that holds, by name or pattern as in sweeps, such as
+            `links.uplink.delay_p99_s`; by default the throughput of each class.
         seed: First seed, at least 0. Each flow, profile, path and link draws from a random stream of its own,
             derived from the seed and its name: a group or a link of another name draws other numbers, as with
             another seed, and so gives another, equally valid run.
@@ -60,7 +69,7 @@ def run(
             queue.
         events: A file for what became of the packets of that run at these links, as a table (Parquet).
         progress: Called with (finished, all) on the calling thread after every run; where `runs` is None,
-            all are five until these are done.
+            all are five until these are done, and with `until` as many as are needed by forecast.
         waiting: Called on the calling thread many times a second with what is under way, in whole runs.
         cancel: Set it from another thread to stop; `perhop._engine.Cancelled` is then raised.
 
@@ -71,6 +80,7 @@ def run(
         BlockError: A class in Python has failed; `__cause__` is its error.
         perhop._engine.Cancelled: `cancel` was set.
     """
+    rule = stopping.read(until, until_of, runs)
     checked = read(scenario, warmup)
     checked.warn()
     flag = cancel if cancel is not None else _engine.Cancel()
@@ -78,7 +88,10 @@ def run(
     if warmup == AUTO:
         pilots = seeds(min(seed, MAX_SEED - warming.PILOTS + 1), warming.PILOTS)
         text, warm_up = warming.warmed(text, pilots, jobs=jobs, cancel=flag)
-    wanted = seeds(seed, budget.FIRST if runs is None else runs)
+    if rule is not None:
+        seeds(seed, rule.most)
+    first = rule.least if rule is not None else budget.FIRST if runs is None else runs
+    wanted = seeds(seed, first)
     if engine is not None:
         arguments.one_of("engine", engine, ENGINES)
     recorded = recording.plan(
@@ -87,12 +100,19 @@ def run(
     if recorded is not None and engine == "batched":
         raise PerhopError("the batched engine cannot record packets; leave `engine` out")
     work = _Work(text, engine, jobs, threads, recorded, wanted[0], flag, progress, waiting)
+    watch = None if rule is None else stopping.Watch(text, rule)
     work.make(wanted)
-    if runs is None and (more := _affordable(text, wanted[0], work.made, jobs) - len(work.made)):
+    reached = None if watch is None else work.watched(watch)
+    if (
+        runs is None
+        and rule is None
+        and (more := _affordable(text, wanted[0], work.made, jobs) - len(work.made))
+    ):
         work.make(seeds(wanted[-1] + 1, more))
     files = _files(scenario)
     name = files[0].stem if files else ""
-    return Result(text, tuple(work.made), by_default=runs is None, name=name, warm_up=warm_up)
+    by_default = runs is None and rule is None
+    return Result(text, tuple(work.made), by_default=by_default, name=name, warm_up=warm_up, reached=reached)
 
 
 @dataclass(slots=True)
@@ -116,11 +136,24 @@ class _Work:
     made: list[Run] = field(default_factory=list)
     _unwritten: list[PerhopError] = field(default_factory=list)
 
-    def make(self, numbers: Sequence[int]) -> None:
-        """Make the runs with these seeds, which follow those that are made."""
+    def watched(self, watch: stopping.Watch) -> stopping.Reached:
+        """Make more runs until intervals are narrow, or there are as many as may be."""
+        while (more := watch.rule.after(look := watch.look(self.made))) > len(self.made):
+            expected = min(watch.rule.most, max(more, watch.rule.needed(look)))
+            self.make(seeds(self.first + len(self.made), more - len(self.made)), math.ceil(expected))
+        return stopping.Reached(watch.rule, look)
+
+    def make(self, numbers: Sequence[int], expected_in_all: int = 0) -> None:
+        """Make the runs with these seeds, which follow those that are made.
+
+        Args:
+            numbers: The seeds.
+            expected_in_all: Runs that there will be by forecast, if more than with these.
+        """
         at_once, expected = memory.fitting(self.text, len(numbers), self.jobs, workers(self.jobs))
         each = threads_each(self.threads, at_once, len(numbers))
-        done, total = len(self.made), len(self.made) + len(numbers)
+        done = len(self.made)
+        total = max(done + len(numbers), expected_in_all)
 
         def finished(_place: int, _run: Run) -> None:
             nonlocal done

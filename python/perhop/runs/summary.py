@@ -112,6 +112,7 @@ def to_json(result: Result) -> str:
         "seeds": [run.seed for run in result.runs],
         **({} if result.by_default is None else {"runs_by_default": result.by_default}),
         **({} if result.warm_up is None else {"warmup": result.warm_up.json()}),
+        **({} if result.reached is None else {"until": result.reached.json()}),
         **numbers(result),
         **partial_json(result),
     }

@@ -231,7 +231,7 @@ def texts(
 
 
 def fraction(value: object, where: str | None) -> float:
-    """A fraction, written as `"2%"` or `0.02`; `where` in a file, None for the argument `until_ci`.
+    """A fraction, written as `"2%"` or `0.02`; `where` in a file, None for the argument `until`.
 
     Raises:
         PerhopError: It is none, or it lies outside of 0 and 1.
@@ -241,7 +241,7 @@ def fraction(value: object, where: str | None) -> float:
         number = float(found[1]) / (100 if found[2] else 1)
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < 1:
         says = f'must be a fraction such as "2%", not {value!r}'
-        raise ArgumentError("until_ci", says) if where is None else PerhopError(f"{where} {says}")
+        raise ArgumentError("until", says) if where is None else PerhopError(f"{where} {says}")
     return float(number)
 
 

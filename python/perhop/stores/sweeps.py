@@ -22,8 +22,8 @@ import numpy as np
 import polars as pl
 
 from perhop.errors import ArgumentError, PerhopWarning
+from perhop.runs.companions import chosen, is_companion
 from perhop.stores import measures, segments
-from perhop.stores.companions import chosen, is_companion
 from perhop.stores.directory import Journals, remove_left
 from perhop.stores.measures import Record
 
@@ -137,7 +137,7 @@ class SweepStore:
         Args:
             patterns: Of measures, such as `flows.*.throughput_bps`; without any, all measures.
             engine: What computed the runs, as in the column of that name; None for the runs of all engines.
-            with_companions: Add what intervals need beside the measures (`perhop.stores.companions`).
+            with_companions: Add what intervals need beside the measures (`perhop.runs.companions`).
 
         Returns:
             A row for each run: `scenario` (SHA-256 of its canonical JSON, in hex), `engine`, `seed`, `wall_s`

@@ -25,7 +25,7 @@ def sweep(
     store: Path | str = "results/store",
     runs: int | None = None,
     seed: int | None = None,
-    until_ci: str | None = None,
+    until: str | None = None,
     jobs: int | None = None,
     backend: str = "local",
     address: str | None = None,
@@ -38,7 +38,7 @@ def sweep(
         store: The folder of finished runs; those that are there are not computed again.
         runs: Of each point. Default: the file's, else 6.
         seed: The first seed. Default: the file's, else 1.
-        until_ci: Stop each point when its 95 % intervals are this tight, such as `2%`.
+        until: Stop each point when its 95 % intervals are this narrow, such as `2%`; `runs` is then the most.
         jobs: Threads; all cores if not given. Results are the same for any number.
         backend: `local`, or `ray` for a Ray cluster.
         address: Of the Ray cluster.
@@ -53,9 +53,9 @@ def sweep(
     """
     place = job.Workplace(arguments.path("store", store), backend, jobs, address)
     read = of_file_or_data("a sweep", source)
-    planned = plan.read_plan(read, plan.Given(runs, seed, until_ci))
+    planned = plan.read_plan(read, plan.Given(runs, seed, until))
     swept = job.run_sweep(planned, place, say=_nothing, progress=quietly)
-    given = {"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci}
+    given = {"--store": store, "--runs": runs, "--seed": seed, "--until": until}
     swept.command = repeating("sweep", read, **given)
     return swept
 

@@ -14,9 +14,10 @@ from perhop.files import arguments
 from perhop.plurals import counted, counted_are
 from perhop.processes import interrupts
 from perhop.runs import extent
-from perhop.show.numbers import exact
+from perhop.show.metric_names import within
 from perhop.show.report import Report
 from perhop.show.written import Written
+from perhop.statistics.stopping import Look
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps import failing
 from perhop.sweeps.backend import Backend, LocalBackend
@@ -68,7 +69,7 @@ class Swept(Written):
             in the units that end the metrics' names.
         work: How many runs were simulated, found in the store, and failed.
         store: The folder in which the runs are kept.
-        reached: With early stopping, half the widest interval of each point over its mean; else empty.
+        looks: With early stopping, the last look at each point, with its widest interval; else empty.
         failures: The runs that failed, in the order of the points and seeds; their points have no estimates.
     """
 
@@ -80,16 +81,16 @@ class Swept(Written):
     summaries: Sequence[PointSummary]
     work: Counts
     store: Path
-    reached: Sequence[float | None] = ()
+    looks: Sequence[Look | None] = ()
     failures: Sequence[Failure] = ()
     command: str = ""
 
     def _reports(self, width: int | None) -> list[Report]:  # noqa: ARG002 - the same for any width
-        return [as_report(self.plan, self.summaries, self.reached, self.failures)]
+        return [as_report(self.plan, self.summaries, self.looks, self.failures)]
 
     def json(self) -> str:
         """Return what `perhop sweep --json` writes."""
-        return to_json(self.plan, self.summaries, self.failures, self.reached)
+        return to_json(self.plan, self.summaries, self.failures, self.looks)
 
     def _outline(self) -> str:
         sizes = f"{counted(len(self.summaries), 'point')}, {counted(sum(self.counts), 'run')}"
@@ -116,26 +117,26 @@ def run_sweep(plan: SweepPlan, place: Workplace, *, say: Callable[[str], None], 
     """
     say(planned(plan))
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
-        runner = Runner(store, backend, progress, plan.until_ci.metrics if plan.until_ci else ())
+        runner = Runner(store, backend, progress, plan.until.metrics if plan.until else ())
         interrupts.leaves(lambda: kept(runner.counts, place.store))
-        counts, reached = sweep(plan, runner)
+        counts, looks = sweep(plan, runner)
         store.sync()
         failures = failing.ordered(runner.failures, [point.key for point in plan.points])
         summaries = failing.without_estimates(summarize(plan, counts, store), failures)
-        return Swept(plan, counts, summaries, runner.counts, place.store, reached, failures)
+        return Swept(plan, counts, summaries, runner.counts, place.store, looks, failures)
 
 
 def planned(plan: SweepPlan) -> str:
     """What a sweep is about to do, in a sentence."""
     points = counted(len(plan.points), "point")
-    if plan.until_ci is None:
+    if plan.until is None:
         runs = counted(len(plan.points) * plan.runs, "run")
         return f"{points}, {counted(plan.runs, 'run')} of each: {runs}"
-    rule = plan.until_ci
-    runs = f"{rule.least} to {plan.runs} runs" if rule.least < plan.runs else counted(plan.runs, "run")
+    rule = plan.until
+    runs = f"{rule.least} to {rule.most} runs" if rule.least < rule.most else counted(rule.most, "run")
     return (
         f"{points}, {runs} of each, until the 95 % intervals of "
-        f"{', '.join(rule.metrics)} are within ±{exact(rule.width * 100)} %"
+        f"{', '.join(rule.metrics)} are within {within(rule.width)}"
     )
 
 

@@ -19,12 +19,13 @@ from perhop.scenario.quantities import NUMBER, UNIT, canonical
 from perhop.scenario.ranges import Value, text_of
 from perhop.show.declared import Axis, Plot, Row
 from perhop.show.drawers import Drawers
+from perhop.show.metric_names import Unit, shown_name, unit_of
 from perhop.show.numbers import tick_labels
 from perhop.show.page import HtmlPlot, html_drawing, html_plot
 from perhop.show.sheet import MARKS as SHAPES
 from perhop.show.sheet import SERIES, TEXT, Margins, Sheet, draw, text_width, tick_texts
 from perhop.show.text import label
-from perhop.sweeps.summary import PointSummary, Unit, metric_names, short_names, shown_name, unit_of
+from perhop.sweeps.summary import PointSummary, metric_names, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

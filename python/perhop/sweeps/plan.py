@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perhop.errors import PerhopError
+from perhop.errors import ArgumentError, PerhopError
 from perhop.measures import naming
 from perhop.plurals import counted
 from perhop.runs import extent
+from perhop.runs.metrics import names_of, unknown, why_unknown
 from perhop.scenario import document, file_kinds
 from perhop.scenario.document import Base
 from perhop.scenario.keys import COLUMN, FRACTION, RANGE, Fraction, Key, Other, Table, Text, Texts, Whole
 from perhop.scenario.ranges import Value, parse_range, text_of
-from perhop.stores.metrics import names_of
+from perhop.statistics import stopping
+from perhop.statistics.stopping import Until
 from perhop.sweeps.backend import RunErrors
 from perhop.sweeps.of_traffic import of_traffic
 
 DEFAULT_RUNS = 6
 DEFAULT_MOST_RUNS = 100
 """Where a sweep stops by itself, this many runs of a point at most."""
-DEFAULT_LEAST_RUNS = 5
-DEFAULT_WATCHED = ("flows.*.throughput_bps",)
 MAX_POINTS = 1_000_000
-WILDCARDS = frozenset("*?[")
 MAX_ALL_RUNS = 10_000_000
 TITLE = Text(says="The title of reports; the file's name without one.")
 SCENARIO = Other(
@@ -48,12 +44,12 @@ METRICS = Texts(says="Patterns of the metrics to show; by default those of the t
 SET = Table(says="Values by path; `{name}` in text is replaced by a factor.", others={})
 SAMPLES = Whole(says="How many points.", default=0, most=MAX_POINTS, required=True)
 SAMPLING_SEED = Whole(says="Of the sample.", default=1, least=0)
-WATCHED = Texts(says="Patterns of the metrics whose intervals count.", default=DEFAULT_WATCHED)
-LEAST_RUNS = Whole(says="Runs of each point, at least.", default=DEFAULT_LEAST_RUNS, least=2)
+WATCHED = Texts(says="Patterns of the metrics whose intervals count.", default=stopping.METRICS)
+LEAST_RUNS = Whole(says="Runs of each point, at least.", default=stopping.LEAST, least=stopping.FEWEST)
 UNTIL = Table(
     says="Stop running a point once its intervals are tight.",
     keys={
-        "width": Fraction(says="Half the 95 % interval over the mean, at most.", required=True),
+        "width": Fraction(says="Each side of the 95 % interval over its value, at most.", required=True),
         "metrics": WATCHED,
         "least-runs": LEAST_RUNS,
     },
@@ -70,7 +66,7 @@ KEYS: dict[str, Key] = {
     "runs": RUNS,
     "seed": SEED,
     "metrics": METRICS,
-    "until-ci": UNTIL,
+    "until": UNTIL,
     "set": SET,
     "grid": GRID,
     "list": LIST,
@@ -103,28 +99,14 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class UntilCi:
-    """Stop running a point once its intervals are tight.
-
-    Attributes:
-        width: Half the 95 % interval over the mean, at most.
-        metrics: Patterns of the metrics for which this must hold.
-        least: Runs of each point, at least.
-    """
-
-    width: float
-    metrics: tuple[str, ...]
-    least: int
-
-
-@dataclass(frozen=True, slots=True)
 class SweepPlan:
     """A checked sweep: every point's scenario has passed the engine's parser.
 
     Attributes:
         metrics: Patterns of the metrics to show.
-        runs: Runs of each point; with `until_ci`, at most.
+        runs: Runs of each point; with `until`, at most.
         seed: First seed, shared by all points.
+        until: When a point has enough runs; None where all have `runs`.
     """
 
     title: str
@@ -132,7 +114,7 @@ class SweepPlan:
     metrics: tuple[str, ...]
     runs: int
     seed: int
-    until_ci: UntilCi | None
+    until: Until | None
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -163,7 +145,7 @@ class Given:
 
     runs: int | None = None
     seed: int | None = None
-    until_ci: str | None = None
+    until: str | None = None
 
 
 def read_plan(source: Path | Mapping[str, Any], given: Given) -> SweepPlan:
@@ -180,13 +162,12 @@ def read_plan(source: Path | Mapping[str, Any], given: Given) -> SweepPlan:
     where = str(path)
     document.known_keys(data, tuple(KEYS), where)
     base = document.read_base(data, path)
-    until_ci = _until_ci(data, given, where)
-    most = DEFAULT_RUNS if until_ci is None else DEFAULT_MOST_RUNS
+    stops = "until" in data or given.until is not None
+    most = DEFAULT_MOST_RUNS if stops else DEFAULT_RUNS
     runs = RUNS.read(data, "runs", where, default=most) if given.runs is None else given.runs
     seed = SEED.read(data, "seed", where) if given.seed is None else given.seed
     extent.seeds_of_file(seed, runs, where)
-    if until_ci is not None and until_ci.least > runs:
-        until_ci = replace(until_ci, least=runs)
+    until = _until(data, given, runs, where) if stops else None
     settings = _settings(data, where)
     if len(settings) * runs > MAX_ALL_RUNS:
         raise PerhopError(
@@ -198,8 +179,8 @@ def read_plan(source: Path | Mapping[str, Any], given: Given) -> SweepPlan:
         check_metrics(points, metrics, f"{where}: `metrics`")
     else:
         metrics = of_traffic([point.scenario for point in points])
-    check_metrics(points, until_ci.metrics if until_ci else (), f"{where}: `until-ci.metrics`")
-    return SweepPlan(TITLE.read(data, "title", where) or path.stem, points, metrics, runs, seed, until_ci)
+    check_metrics(points, until.metrics if until else (), f"{where}: `until.metrics`")
+    return SweepPlan(TITLE.read(data, "title", where) or path.stem, points, metrics, runs, seed, until)
 
 
 def check_metrics(points: Sequence[Point], patterns: Sequence[str], where: str) -> None:
@@ -217,27 +198,9 @@ def check_metrics(points: Sequence[Point], patterns: Sequence[str], where: str) 
             names = names_of(point.scenario)
         except RunErrors:
             continue  # its runs fail, too, and are said then
-        known = frozenset(names)
-        left = [pattern for pattern in left if not _meets(pattern, names, known)]
+        left = unknown(left, names)
     if left and names:
-        plain = left[0].replace("*", "").replace("?", "")
-        if left[0].startswith("links.") and "jitter" in left[0]:
-            raise PerhopError(
-                f"{where}: nothing measured is called `{left[0]}`; jitter (RFC 3550) is of flows: write "
-                "flows.NAME.jitter_s, or delay_variation_s for p99 − p50 of the waiting time at a link"
-            )
-        near = difflib.get_close_matches(plain, names, n=3, cutoff=0.3) or names[:3]
-        raise PerhopError(
-            f"{where}: nothing measured is called `{left[0]}`; near it are {', '.join(near)} "
-            "(docs/sweeps.md lists the names)"
-        )
-
-
-def _meets(pattern: str, names: Sequence[str], known: AbstractSet[str]) -> bool:
-    """Whether a pattern meets one of the names; one without wildcards is looked up."""
-    if not WILDCARDS.isdisjoint(pattern):
-        return any(fnmatchcase(name, pattern) for name in names)
-    return pattern in known
+        raise PerhopError(f"{where}: {why_unknown(left[0], names)}")
 
 
 def make_point(base: Base, factors: Mapping[str, Value], values: Mapping[str, Any], label: str) -> Point:
@@ -370,19 +333,18 @@ def sample(dimensions: int, samples: int, seed: int) -> NDArray[np.float64]:
     return (strata.T - within) / samples
 
 
-def _until_ci(data: Mapping[str, Any], given: Given, where: str) -> UntilCi | None:
-    found = data.get("until-ci")
-    if found is None and given.until_ci is None:
-        return None
-    table = found if isinstance(found, Mapping) else {} if found is None else {"width": found}
-    place = f"{where}: [until-ci]"
+def _until(data: Mapping[str, Any], given: Given, runs: int, where: str) -> Until:
+    """When a point has enough of at most so many runs, by a file or by what is given instead."""
+    found = data.get("until", {})
+    table = found if isinstance(found, Mapping) else {"width": found}
+    place = f"{where}: [until]"
     UNTIL.check(table, place)
-    if given.until_ci is None:
+    if given.until is None:
         width = document.fraction(table.get("width"), f"{place}: `width`")
     else:
-        width = document.fraction(given.until_ci, None)
-    return UntilCi(
-        width,
-        tuple(map(naming.current, WATCHED.read(table, "metrics", place))),
-        LEAST_RUNS.read(table, "least-runs", place),
-    )
+        width = document.fraction(given.until, None)
+    if runs < stopping.FEWEST:
+        says = f"{stopping.TOO_FEW}, not {runs}"
+        raise PerhopError(f"{where}: `runs` {says}") if given.runs is None else ArgumentError("runs", says)
+    metrics = tuple(map(naming.current, WATCHED.read(table, "metrics", place)))
+    return Until(width, metrics, min(LEAST_RUNS.read(table, "least-runs", place), runs), runs)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from perhop.scenario.ranges import text_of
+from perhop.show.metric_names import shown_name, shown_text, unit_of
 from perhop.show.numbers import PAGE
 from perhop.show.report import Origin, Records, Report, Text
 from perhop.show.report_files import write_report
@@ -27,10 +28,7 @@ from perhop.sweeps.summary import (
     remarks,
     sample_frame,
     short_names,
-    shown_name,
-    shown_text,
     summarize,
-    unit_of,
 )
 
 Entry = TypeVar("Entry")
@@ -68,7 +66,7 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str, jobs: int = 
     ]
     long = len(summaries) > MOST_IN_FULL
     details = [f"The first {MOST_IN_FULL} points are listed; `samples.parquet` has them all."] if long else []
-    details += [*remarks(summaries), *precision(plan, swept.reached), *notes(summaries)]
+    details += [*remarks(summaries), *precision(plan, swept.looks), *notes(summaries)]
     details += failing.page(swept.failures)
     report = Report(
         plan.title,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perhop.blocks.digests import not_reused
 from perhop.processes import interrupts
+from perhop.runs.companions import Gathered, chosen, meets
+from perhop.statistics import stopping
 from perhop.statistics.observations import Observations
-from perhop.stores.companions import Gathered, chosen, meets
+from perhop.statistics.stopping import Look
 from perhop.stores.measures import Layout, Record
 from perhop.stores.metrics import Measured, engine_id
 from perhop.sweeps.backend import Backend, Failed, Task
@@ -73,9 +75,17 @@ class Runner:
     _told: set[str] = field(default_factory=set)
 
     def ensure(self, points: Sequence[Point], seeds: Sequence[int]) -> None:
-        """Have every point's run on every seed in the store, but for those that fail.
+        """Have every point's run on every seed in the store; see `ensure_each`."""
+        self.ensure_each(points, [seeds] * len(points))
+
+    def ensure_each(self, points: Sequence[Point], of_points: Sequence[Sequence[int]]) -> None:
+        """Have every point's run on each of its seeds in the store, but for those that fail.
 
         A run that failed is not tried again by this runner, and is not kept.
+
+        Args:
+            points: The points.
+            of_points: The seeds of each; points with the same scenario have the same.
 
         Raises:
             StoreError: A run could not be kept.
@@ -89,19 +99,21 @@ class Runner:
                 self._seen = _seen(kept)
         by_key = {point.key: point for point in reversed(points)}
         distinct = {point.key: point.scenario for point in points}
+        seeds_of = {point.key: seeds for point, seeds in zip(points, of_points, strict=True)}
         self._tell_what_is_not_reused(distinct)
         keys, scenarios = list(distinct), list(distinct.values())
         finished = [self._finished.setdefault(key, set()) for key in keys]
         for key, known in zip(keys, finished, strict=True):
             counted = self._counted.setdefault(key, set())
-            self.counts.found += sum(seed in known and seed not in counted for seed in seeds)
-            counted.update(seeds)
+            self.counts.found += sum(seed in known and seed not in counted for seed in seeds_of[key])
+            counted.update(seeds_of[key])
         tasks = [
             Task(index, seed)
-            for seed in seeds
             for index, (key, known) in enumerate(zip(keys, finished, strict=True))
+            for seed in seeds_of[key]
             if seed not in known and seed not in self._failed.get(key, ())
         ]
+        tasks.sort(key=lambda task: task.seed)  # points in turn
         if not tasks:
             return
         layouts: dict[int, Layout] = {}
@@ -179,75 +191,40 @@ def _seen(frame: pl.DataFrame) -> dict[str, dict[int, dict[str, float]]]:
     return found
 
 
-def sweep(plan: SweepPlan, runner: Runner) -> tuple[list[int], list[float | None]]:
+def sweep(plan: SweepPlan, runner: Runner) -> tuple[list[int], list[Look | None]]:
     """Do every run of a plan that the store does not hold yet.
 
     Returns:
         How many runs of each point count: those on the first seeds. Without early stopping, all alike. They
         depend on the plan alone, and not on what else the store holds or on how the work was divided. And,
-        with early stopping, what `widest` says of each point; None of points of which a run failed.
+        with early stopping, the last look at each point; None of points of which a run failed.
 
     Raises:
         StoreError: A run could not be kept.
         PerhopError: The backend cannot go on.
         KeyboardInterrupt: Ctrl-C; what had finished is in the store.
     """
-    counts = [plan.runs] * len(plan.points)
-    if plan.until_ci is None:
+    if plan.until is None:
         runner.ensure(plan.points, range(plan.seed, plan.seed + plan.runs))
-        return counts, []
+        return [plan.runs] * len(plan.points), []
+    counts = [plan.until.least] * len(plan.points)
+    looks: list[Look | None] = [None] * len(plan.points)
     open_ = list(range(len(plan.points)))
-    reached: list[float | None] = [None] * len(plan.points)
-    for runs in looks(plan.until_ci.least, plan.runs):
-        points = [plan.points[index] for index in open_]
-        seeds = range(plan.seed, plan.seed + runs)
-        runner.ensure(points, seeds)
-        for index in open_:
-            counts[index] = runs
+    while open_:
+        of_points = [range(plan.seed, plan.seed + counts[index]) for index in open_]
+        runner.ensure_each([plan.points[index] for index in open_], of_points)
+        still = []
+        for index, seeds in zip(open_, of_points, strict=True):
             point = plan.points[index]
-            failed = runner.has_failed(point, seeds)
-            reached[index] = None if failed else widest(runner.observed(point, seeds))
-        open_ = [index for index in open_ if is_wide(reached[index], plan.until_ci.width)]
-        if not open_:
-            break
-    return counts, reached
-
-
-def is_wide(reached: float | None, width: float) -> bool:
-    """Whether a point's intervals are wider than early stopping asks for; see `sweep`."""
-    return reached is not None and reached > width
-
-
-def looks(least: int, most: int) -> Iterator[int]:
-    """After how many runs the intervals are looked at: each time about half as many more."""
-    runs = least
-    while runs < most:
-        yield runs
-        runs += max(1, runs // 2)
-    yield most
-
-
-def widest(observed: Mapping[str, Observations]) -> float:
-    """The longest side of a 95 % interval over its value, of all metrics; infinite where one is not known.
-
-    That of a metric that some runs lack is not known. One that all of them lack does not apply, such as
-    retransmissions of UDP where a pattern names those of all flows, and is not among them. Nor is that of one
-    known of which the value is 0, such as a loss or stalls of which no run has any: no interval is narrow in
-    proportion to 0.
-
-    Args:
-        observed: What the runs gave, by metric.
-    """
-    applying = [one for one in observed.values() if not all(map(math.isnan, one.values))]
-    return max(map(_relative, applying), default=math.inf)
-
-
-def _relative(one: Observations) -> float:
-    """The longer side of a metric's interval over its value; infinite where it is not known."""
-    found = one.estimate
-    if not one.has_all or found is None or found.ci95 is None or found.mean == 0:
-        return math.inf
-    return max(found.high - found.mean, found.mean - found.low) / abs(found.mean)
+            if runner.has_failed(point, seeds):
+                looks[index] = None
+                continue
+            looks[index] = found = stopping.look(runner.observed(point, seeds), counts[index])
+            if (more := plan.until.after(found)) > counts[index]:
+                counts[index] = more
+                still.append(index)
+        open_ = still
+    return counts, looks
 
 
 def _record(layouts: dict[int, Layout], scenarios: Sequence[str], task: Task, run: Measured) -> Record:

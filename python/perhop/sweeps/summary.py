@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,20 +13,24 @@ from typing import Any
 
 import polars as pl
 
-from perhop.measures import absent, catalog, finite_flows, naming
+from perhop.measures import absent
 from perhop.plurals import counted
+from perhop.runs.companions import Gathered, meets
+from perhop.runs.metrics import names_of
 from perhop.scenario.ranges import Value, text_of
-from perhop.show.numbers import MISSING, TERMINAL, Style, exact, rounded, short
+from perhop.show.metric_names import WIDENED, shown_name, shown_text, within
+from perhop.show.numbers import rounded
 from perhop.show.report import Part, Records, Report, Text
+from perhop.statistics import stopping
 from perhop.statistics.intervals import Estimate
 from perhop.statistics.observations import Observations
-from perhop.stores.companions import Gathered, meets
-from perhop.stores.metrics import engine_id, names_of
+from perhop.statistics.stopping import Look, Until
+from perhop.stores.metrics import engine_id
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps import failing
 from perhop.sweeps.backend import RunErrors
 from perhop.sweeps.plan import Point, SweepPlan
-from perhop.sweeps.run import Failure, is_wide
+from perhop.sweeps.run import Failure
 
 Seeds = tuple[str, int, int]
 """A scenario's key, its first seed, and how many runs count."""
@@ -36,8 +39,6 @@ MOST_LINES = 40
 MOST_COLUMNS = 100
 MOST_NAMED = 5
 """Metrics that a sentence names."""
-ENDINGS = ("_bps", "_s", "_packets")
-"""Units at the end of a name, which readers see behind a comma."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class PointSummary:
 
     Attributes:
         runs: How many runs count.
-        estimates: By metric; None where no run has a value.
+        estimates: By metric; None where no run has a value. With early stopping the intervals are those of
+            `perhop.statistics.stopping`.
         observed: What the runs gave, by metric.
     """
 
@@ -54,15 +56,6 @@ class PointSummary:
     runs: int
     estimates: Mapping[str, Estimate | None]
     observed: Mapping[str, Observations] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """How a metric is shown."""
-
-    text: str
-    factor: float
-    digits: int
 
 
 def counting(frame: pl.DataFrame, wanted: Sequence[Seeds]) -> dict[Seeds, pl.DataFrame]:
@@ -106,6 +99,7 @@ def summarize(plan: SweepPlan, counts: Sequence[int], store: SweepStore) -> list
         key=lambda name: (known.get(name, len(known)), name),
     )
     ordered = list(_ordered(names, plan.metrics))
+    estimated = _estimate_of if plan.until is None else stopping.interval_of
     out = []
     for point, (key, first, runs) in zip(plan.points, wanted, strict=True):
         seeds = pl.DataFrame({"seed": pl.Series(range(first, first + runs), dtype=pl.UInt64)})
@@ -113,9 +107,13 @@ def summarize(plan: SweepPlan, counts: Sequence[int], store: SweepStore) -> list
         own = rows.drop("seed").fill_null(math.nan).to_dict(as_series=False)
         gathered = Gathered(own)
         observed = {name: gathered.of(name) for name in ordered if name in own}
-        estimates = {name: one.estimate for name, one in observed.items()}
+        estimates = {name: estimated(one) for name, one in observed.items()}
         out.append(PointSummary(point, runs, estimates, observed))
     return out
+
+
+def _estimate_of(one: Observations) -> Estimate | None:
+    return one.estimate
 
 
 def _wanted(plan: SweepPlan, counts: Sequence[int]) -> list[Seeds]:
@@ -144,12 +142,6 @@ def metric_names(summaries: Sequence[PointSummary]) -> list[str]:
     return list(dict.fromkeys(name for summary in summaries for name in summary.estimates))
 
 
-def unit_of(metric: str) -> Unit:
-    """How a metric is shown."""
-    shown = catalog.SHOWN[naming.unit_of_metric(metric)]
-    return Unit(shown.symbol, shown.factor, shown.digits)
-
-
 def short_names(factors: Sequence[str]) -> dict[str, str]:
     """Factors by what readers see: the last part of a path, or as much of it as distinguishes it."""
     out = {}
@@ -160,43 +152,6 @@ def short_names(factors: Sequence[str]) -> dict[str, str]:
             size += 1
         out[name] = ".".join(parts[-size:])
     return out
-
-
-_LABELS = {
-    re.sub("[ -]", "_", entry.summary.label): entry.summary.label
-    for entry in catalog.SUMMARIZED
-    if entry.summary is not None
-}
-"""Labels of measures in tables, by the names of metrics that spell them: `one-way delay p99`."""
-
-
-_PLACES = frozenset({"flows", "links", "populations", "applications"})
-"""The first parts of metrics that name a place behind it."""
-_WORDS = {"rmse": "RMSE", "rtt": "RTT", "completion": "FCT", "r": "R", "mos": "MOS"}
-"""Words of metrics as readers see them in all tables."""
-_USERS = {
-    one.name: one.label
-    for entries in catalog.APPLICATION.values()
-    for one in entries
-    if naming.times_of(one.name) is None or one.name == "startup_s"
-}
-"""Labels of measures of users; tables have those of times beside each other, where `p50` says enough."""
-
-
-def shown_name(metric: str) -> str:
-    """A metric's name for readers: `gold throughput, Mbit/s`."""
-    kind, _, rest = metric.partition(".")
-    place, _, last = rest.rpartition(".") if kind in _PLACES else ("", "", metric)
-    if kind == "populations":
-        name, _, size = place.rpartition(".")
-        place = f"{name} {size}" if size in finite_flows.SIZES else place
-    unit, users = unit_of(metric), _USERS.get(last) if kind == "applications" else None
-    for ending in ENDINGS:
-        last = last.removesuffix(ending)
-    words = [_WORDS.get(word, word) for word in last.split("_")]
-    what = users or _LABELS.get(last, " ".join(words))
-    text = " ".join(filter(None, (place.replace(".classes.", " "), what)))
-    return f"{text}, {unit.text}" if unit.text else text
 
 
 def lines_of(summaries: Sequence[PointSummary]) -> list[dict[str, str]]:
@@ -218,7 +173,7 @@ def lines_of(summaries: Sequence[PointSummary]) -> list[dict[str, str]]:
 def as_report(
     plan: SweepPlan,
     summaries: Sequence[PointSummary],
-    reached: Sequence[float | None] = (),
+    looks: Sequence[Look | None] = (),
     failures: Sequence[Failure] = (),
 ) -> Report:
     """The sweep as a terminal and a notebook show it.
@@ -226,7 +181,7 @@ def as_report(
     Args:
         plan: The sweep.
         summaries: Of its points.
-        reached: See `precision`.
+        looks: See `precision`.
         failures: The runs that failed.
     """
     lines = lines_of(summaries[:MOST_LINES])
@@ -234,7 +189,7 @@ def as_report(
     rest = f"The first {MOST_LINES} of {len(summaries)} points; --out and --json give them all."
     parts += [
         Text([rest] if len(summaries) > MOST_LINES else []),
-        Text([*remarks(summaries), *precision(plan, reached)]),
+        Text([*remarks(summaries), *precision(plan, looks)]),
         Text(failing.sentences(failures)),
     ]
     return Report(plan.title, [lead(plan, summaries)], parts)
@@ -298,33 +253,29 @@ def _absent(summaries: Sequence[PointSummary]) -> Iterator[str]:
         yield f"No run has a value of {', '.join(names[:MOST_NAMED])}{rest}{where}: {reason}."
 
 
-def precision(plan: SweepPlan, reached: Sequence[float | None]) -> list[str]:
-    """What early stopping asks of the intervals, and how wide they are, in a sentence; none without it.
+def precision(plan: SweepPlan, looks: Sequence[Look | None]) -> list[str]:
+    """What early stopping asks of the intervals, and how wide they are, in sentences; none without it.
 
     Args:
         plan: The sweep.
-        reached: See `perhop.sweeps.run.sweep`.
+        looks: See `perhop.sweeps.run.sweep`.
     """
-    known = [one for one in reached if one is not None]
-    if plan.until_ci is None or not known:
+    known = [one for one in looks if one is not None]
+    if plan.until is None or not known:
         return []
-    of, aim = f"the intervals of {', '.join(plan.until_ci.metrics)}", _within(plan.until_ci.width)
-    wide = [place for place, one in enumerate(reached) if is_wide(one, plan.until_ci.width)]
-    finite = [one for one in known if math.isfinite(one)]
-    most = f"the widest is {_within(max(finite), 2)}" if finite else ""
+    of, aim = f"the intervals of {', '.join(plan.until.metrics)}", within(plan.until.width)
+    wide = [place for place, one in enumerate(looks) if one is not None and not plan.until.is_met(one)]
+    finite = [one.reach for one in known if math.isfinite(one.reach)]
+    most = f"the widest is {within(max(finite), 2)}" if finite else ""
     if not wide:
-        return [f"As `until-ci` asks, {of} are within {aim}; {most}."]
+        return [f"As `until` asks, {of} are within {aim}; {most}.", WIDENED]
     named = plan.points[wide[0]].label
     where = f"At {len(wide)} of {counted(len(plan.points), 'point')}, first at {named}"
     open_ = len(known) - len(finite)
     less = f"at {counted(open_, 'point')} a value is 0 or some runs have none" if open_ else ""
     after = f"after {counted(plan.runs, 'run')}, the most that it makes"
-    return [f"{'; '.join(filter(None, (f'{where}, {of} are wider than {aim} {after}', most, less)))}."]
-
-
-def _within(width: float, digits: int | None = None) -> str:
-    """A part of a value as `±2 %`."""
-    return f"±{exact(width * 100) if digits is None else short(width * 100, digits)} %"
+    said = "; ".join(filter(None, (f"{where}, {of} are wider than {aim} {after}", most, less)))
+    return [f"{said}.", WIDENED]
 
 
 def _is_bound(found: Observations | None) -> bool:
@@ -336,16 +287,11 @@ def _is_open(found: Observations | None) -> bool:
     return found is not None and any(one is not None and one.count for one in found.distributions or ())
 
 
-def shown_text(found: Estimate | None, metric: str, style: Style = TERMINAL) -> str:
-    """An estimate in the unit in which readers see it, which the metric's shown name has."""
-    return MISSING if found is None else style.shown(found, unit_of(metric).factor)
-
-
 def to_json(
     plan: SweepPlan,
     summaries: Sequence[PointSummary],
     failures: Sequence[Failure] = (),
-    reached: Sequence[float | None] = (),
+    looks: Sequence[Look | None] = (),
 ) -> str:
     """The sweep as JSON text, byte for byte the same for the same plan and engine, however computed.
 
@@ -353,7 +299,7 @@ def to_json(
         plan: The sweep.
         summaries: Of its points.
         failures: The runs that failed.
-        reached: See `precision`.
+        looks: See `precision`.
     """
     content = {
         "title": plan.title,
@@ -364,7 +310,7 @@ def to_json(
                 "factors": dict(summary.point.factors),
                 "scenario": summary.point.key,
                 "runs": summary.runs,
-                **({} if plan.until_ci is None else _reached_json(reached[place], plan.until_ci.width)),
+                **({} if plan.until is None else _look_json(looks[place], plan.until)),
                 "metrics": {name: estimate_json(found) for name, found in summary.estimates.items()},
             }
             for place, summary in enumerate(summaries)
@@ -374,12 +320,12 @@ def to_json(
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _reached_json(reached: float | None, width: float) -> dict[str, Any]:
+def _look_json(look: Look | None, until: Until) -> dict[str, Any]:
     """Return how wide the intervals of a point are, beside what early stopping asks for, as JSON data."""
-    known = reached is not None and math.isfinite(reached)
+    known = look is not None and math.isfinite(look.reach)
     return {
-        "within": reached is not None and not is_wide(reached, width),
-        "widest": rounded(reached) if reached is not None and known else None,
+        "within": look is not None and until.is_met(look),
+        "widest": rounded(look.reach) if look is not None and known else None,
     }
 
 

@@ -22,6 +22,7 @@ from perhop.errors import ScenarioError
 from perhop.plurals import counted
 from perhop.processes import interrupts
 from perhop.scenario.ranges import Value, text_of
+from perhop.show.metric_names import shown_name, shown_text
 from perhop.show.report import Records, Report, Text, plain
 from perhop.show.table import continued
 from perhop.show.written import Written
@@ -36,7 +37,7 @@ from perhop.sweeps.job import Workplace, kept, open_backend
 from perhop.sweeps.plan import Point
 from perhop.sweeps.proposals import Proposals
 from perhop.sweeps.run import Counts, Failure, Progress, Runner
-from perhop.sweeps.summary import MOST_COLUMNS, MOST_LINES, estimate_json, short_names, shown_name, shown_text
+from perhop.sweeps.summary import MOST_COLUMNS, MOST_LINES, estimate_json, short_names
 from perhop.sweeps.tuning import TuningPlan, literal
 
 BEST = 5

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from perhop.measures import absent
 from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
+from perhop.show.metric_names import shown_name, shown_text, unit_of
 from perhop.statistics.intervals import Estimate
-from perhop.sweeps.summary import short_names, shown_name, shown_text, unit_of
+from perhop.sweeps.summary import short_names
 from perhop.sweeps.tuning import Constraint
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from perhop.scenario.ranges import text_of
 from perhop.show.drawers import Drawers
+from perhop.show.metric_names import shown_name, shown_text, unit_of
 from perhop.show.numbers import PAGE
 from perhop.show.page import HtmlPlot, html_drawing
 from perhop.show.report import Origin, Records, Report
@@ -25,7 +26,7 @@ from perhop.statistics.intervals import Estimate
 from perhop.sweeps import failing, tune_answers
 from perhop.sweeps.pictures import sides
 from perhop.sweeps.report import found_by, split_tables
-from perhop.sweeps.summary import short_names, shown_name, shown_text, unit_of
+from perhop.sweeps.summary import short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -89,7 +89,7 @@ FUNCTIONS: list[tuple[Callable[[], object], str]] = [
     (lambda: any_function.run("small.toml", capture_links=["x"]), "capture_links has no effect without"),
     (lambda: any_function.compare("small.toml", margins="10%"), "margins must be a list of texts, not '10%'"),
     (lambda: any_function.compare("small.toml", margins=["x"]), "margins x: not a margin"),
-    (lambda: any_function.sweep(gridded(), until_ci="x"), "until_ci must be a fraction"),
+    (lambda: any_function.sweep(gridded(), until="x"), "until must be a fraction"),
     (lambda: any_function.reproduce("kim", everything=True), "everything has no effect beside named"),
     (lambda: any_function.Simulation("small.toml").links[0], "no link `0` with a queue"),
 ]

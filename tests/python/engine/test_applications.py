@@ -9,12 +9,11 @@ import pytest
 import perhop
 from perhop import Scenario, _engine
 from perhop.measures import catalog, naming
-from perhop.runs import quality
+from perhop.runs import metrics, quality
 from perhop.runs.page import drawn, run_report
 from perhop.runs.summary import summarize, to_json
 from perhop.scenario import Flow, Link, Tcp, Web
 from perhop.show.page import as_page
-from perhop.stores import metrics
 from perhop.stores.outcomes import pack, unpack
 
 SCENARIO = """

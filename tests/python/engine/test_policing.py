@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import perhop
+from perhop.runs import metrics
 from perhop.runs.summary import summarize
-from perhop.stores import metrics
 
 SCENARIO: dict[str, Any] = {
     "duration": "10s",

@@ -25,11 +25,11 @@ from perhop.commands.cli import app
 from perhop.errors import PerhopError
 from perhop.plurals import counted
 from perhop.runs import simulate
+from perhop.runs.metrics import measure
 from perhop.show.declared import Axis, Row, Table
 from perhop.show.numbers import estimated, fixed, measured, short, significant
 from perhop.show.readable import readable
 from perhop.show.table import as_text, continued, pivot, prose, records
-from perhop.stores.metrics import measure
 from perhop.sweeps.plan import Given, read_plan
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from perhop.errors import PerhopError
 from perhop.planning.growth import Bracket, Levels, Target, bracket, default_demands, demand_of, grown
 from perhop.planning.job import together
 from perhop.planning.verdicts import judge
-from perhop.stores.companions import Gathered
+from perhop.runs.companions import Gathered
 from perhop.stores.metrics import simulate
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from tests.python.planning.planned import POLICED
 from perhop.errors import PerhopError
 from perhop.planning.document import read_plan
 from perhop.planning.objectives import Objective, Subjects, parse
+from perhop.runs.metrics import names_of
 from perhop.scenario.reading import canonical
-from perhop.stores.metrics import names_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from perhop.planning.objectives import Subjects, parse
 from perhop.planning.verdicts import judge, score
+from perhop.runs.companions import Gathered
+from perhop.runs.metrics import names_of
 from perhop.scenario import reading
-from perhop.stores.companions import Gathered
-from perhop.stores.metrics import names_of, simulate
-from perhop.sweeps.run import widest
+from perhop.statistics import stopping
+from perhop.stores.metrics import simulate
 
 SCENARIO = """\
 duration = "12s"
@@ -79,7 +80,7 @@ def test_no_loss_ends_no_sweep_early_and_is_no_best_setting() -> None:
     without = 0
     for first in range(0, PLANS * RUNS, RUNS):
         found = gathered(first, RUNS).of("flows.voice.loss")
-        assert widest({"flows.voice.loss": found}) > 0.1
+        assert stopping.look({"flows.voice.loss": found}, len(found.values)).reach > 0.1
         if not any(found.values):
             without += 1
             assert score([bound], {"flows.voice.loss": found}) < 0

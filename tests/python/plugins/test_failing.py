@@ -60,27 +60,29 @@ def words(text: str) -> str:
 
 
 @pytest.mark.parametrize("jobs", ["1", "3"])
-@pytest.mark.parametrize("until", ['until-ci = { width = "20%", metrics = ["throughput_bps"] }\n', ""])
+@pytest.mark.parametrize("until", ['until = { width = "20%", metrics = ["throughput_bps"] }\n', ""])
 def test_a_sweep_finishes_the_good_points_and_lists_the_bad_ones(
     perhop: Perhop, folder: Path, jobs: str, until: str
 ) -> None:
-    (folder / "sweep.toml").write_text(until + SWEEP.replace("LEVELS", "[2, 1, 4, 5]"), encoding="utf-8")
+    (folder / "sweep.toml").write_text(
+        until + SWEEP.replace("LEVELS", "[2, 1, 4, 5]").replace("runs = 3", "runs = 4"), encoding="utf-8"
+    )
     done = perhop(
         "sweep", "sweep.toml", "--jobs", jobs, "--store", "store", "--out", "out", "--json", "j.json"
     )
     assert done.code == 1
     assert "Traceback" not in done.err
     said = words(done.out)
-    assert "6 runs failed, at 2 points, which have no estimates:" in said
+    assert "8 runs failed, at 2 points, which have no estimates:" in said
     for level, text in ((2, "no level 2 today"), (4, "level 4 is not there")):
-        for seed in (1, 2, 3):
+        for seed in (1, 2, 3, 4):
             assert re.search(rf"queue\.level = {level}, seed {seed}: picky:Picky: .{{,150}}{text}", said), (
                 said
             )
-    assert "6 runs simulated, 0 reused from store, 6 failed" in said
+    assert "8 runs simulated, 0 reused from store, 8 failed" in said
     content = json.loads((folder / "j.json").read_text(encoding="utf-8"))
     assert [(one["factors"]["links.bottleneck.queue.level"], one["seed"]) for one in content["failed"]] == [
-        (level, seed) for level in (2, 4) for seed in (1, 2, 3)
+        (level, seed) for level in (2, 4) for seed in (1, 2, 3, 4)
     ]
     found = [point["metrics"].get("throughput_bps") for point in content["points"]]
     assert [one is None for one in found] == [True, False, True, False]
@@ -88,13 +90,13 @@ def test_a_sweep_finishes_the_good_points_and_lists_the_bad_ones(
     samples = pl.read_parquet(folder / "out" / "samples.parquet")
     assert samples["point"].unique().sort().to_list() == [1, 3]
     page = words(check((folder / "out" / "report.html").read_text(encoding="utf-8")).text)
-    assert "6 runs failed, at 2 points" in page
+    assert "8 runs failed, at 2 points" in page
     assert "links.bottleneck.queue.level = 2, seed 1: picky:Picky" in page
     entries = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))["scenarios"]
     assert [sorted(entry.get("failed", {})) for entry in entries] == [
-        ["1", "2", "3"],
+        ["1", "2", "3", "4"],
         [],
-        ["1", "2", "3"],
+        ["1", "2", "3", "4"],
         [],
     ]
     again = perhop("rerun", "out")
@@ -102,7 +104,7 @@ def test_a_sweep_finishes_the_good_points_and_lists_the_bad_ones(
     # The same command finds the good runs, and tries the bad ones again.
     (folder / "picky.py").write_text(RULE, encoding="utf-8")
     done = perhop("sweep", "sweep.toml", "--store", "store")
-    assert (done.code, "0 runs simulated, 6 reused from store, 6 failed" in words(done.out)) == (1, True)
+    assert (done.code, "0 runs simulated, 8 reused from store, 8 failed" in words(done.out)) == (1, True)
 
 
 def test_a_point_of_which_some_runs_fail_has_no_estimate_and_keeps_the_others(

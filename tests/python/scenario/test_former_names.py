@@ -78,7 +78,7 @@ SETS = {
 metrics = ["flows.call.{}"]
 [grid]
 "flows.call.count" = [1]
-[until-ci]
+[until]
 width = 0.5
 metrics = ["flows.call.{}"]
 """,
@@ -104,7 +104,7 @@ def test_files_with_former_names_are_read(
     (tmp_path / "call.toml").write_text(SCENARIO, encoding="utf-8")
     said = []
     for name in ("transit_p99_s", "one_way_delay_p99_s"):
-        text = 'scenario = "call.toml"\nruns = 2\n' + SETS[command].format(name, name)
+        text = 'scenario = "call.toml"\nruns = 4\n' + SETS[command].format(name, name)
         (tmp_path / f"{command}.toml").write_text(text, encoding="utf-8")
         done = perhop(command, f"{command}.toml", "--wide")
         assert done.code == 0, done.out + done.err

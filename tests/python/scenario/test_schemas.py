@@ -53,10 +53,10 @@ transport = {{ tcp = "newreno" }}
 WHOLE = {
     "sweep": """
 title = "a sweep"
-runs = 2
+runs = 8
 seed = 7
 metrics = ["flows.*.throughput_bps"]
-until-ci = { width = "5%", metrics = ["flows.*.throughput_bps"], least-runs = 2 }
+until = { width = "5%", metrics = ["flows.*.throughput_bps"], least-runs = 4 }
 set = { duration = "30s", "links.up.queue.limit" = "{n}p" }
 grid = { n = [1, 2], "links.up.delay" = ["1ms", "2ms"] }
 list = { "flows.bulk.count" = [1, 2] }

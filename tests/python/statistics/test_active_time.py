@@ -10,7 +10,7 @@ import pytest
 import perhop as package
 from perhop.errors import ScenarioError
 from perhop.measures import flow_table
-from perhop.stores.metrics import measure
+from perhop.runs.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import perhop as package
 from perhop import _engine
 from perhop.measures import catalog
+from perhop.runs.metrics import measure
 from perhop.runs.summary import summarize, to_json
 from perhop.show.numbers import MISSING
-from perhop.stores.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -18,10 +18,10 @@ from perhop.commands.cli import app
 from perhop.measures import catalog, finite_flows, flow_table, listing, naming
 from perhop.measures.fairness import histogram_quantile
 from perhop.runs import outcome
+from perhop.runs.companions import Gathered, companions
+from perhop.runs.metrics import measure
 from perhop.runs.summary import to_json
 from perhop.show.readable import LEFT_OUT_FIRST, end_names, readable
-from perhop.stores.companions import Gathered, companions
-from perhop.stores.metrics import measure
 
 if TYPE_CHECKING:
     from perhop.measures.run import Run
@@ -253,7 +253,7 @@ def test_no_module_but_the_catalog_lists_the_engines_measures() -> None:
     declared = [entry.name for entry in catalog.FLOW if entry.kind == "optional"]
     for path in (
         "runs/result.py",
-        "stores/metrics.py",
+        "runs/metrics.py",
         "sweeps/summary.py",
         "real_packets/equivalence.py",
         "show/readable.py",

@@ -10,11 +10,10 @@ import pytest
 
 import perhop
 from perhop.measures.durations import Durations
-from perhop.runs import observing
+from perhop.runs import companions, observing
+from perhop.runs.metrics import measure
 from perhop.runs.summary import summarize
 from perhop.statistics.observations import Distribution, Observations, paired, pooled
-from perhop.stores import companions
-from perhop.stores.metrics import measure
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

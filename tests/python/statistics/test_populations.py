@@ -12,10 +12,9 @@ import pytest
 import perhop
 from perhop.measures import finite_flows, naming
 from perhop.measures.finite_flows import FiniteFlows
-from perhop.runs import pictures
+from perhop.runs import metrics, pictures
 from perhop.runs.page import write_run
 from perhop.runs.summary import summarize, to_json
-from perhop.stores import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,6 +11,8 @@ import pytest
 import perhop
 from perhop import PerhopError
 from perhop.measures.emodel import rated
+from perhop.runs.companions import Gathered, companions, with_companions
+from perhop.runs.metrics import measure
 from perhop.runs.quality import (
     BASE_RATING,
     CODECS,
@@ -22,8 +24,6 @@ from perhop.runs.quality import (
     opinion_score,
     rating,
 )
-from perhop.stores.companions import Gathered, companions, with_companions
-from perhop.stores.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

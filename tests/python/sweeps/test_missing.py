@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.python.sweeps.running import quietly
 
+from perhop.statistics import stopping
 from perhop.sweeps.job import Workplace
 from perhop.sweeps.pictures import Marks, drawn, html_plots
 from perhop.sweeps.report import answers, point_tables
-from perhop.sweeps.run import widest
 from perhop.sweeps.summary import estimate_json, lead, remarks
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def test_cells_say_of_how_many_runs_they_are_and_that_they_are_too_low(tmp_path:
     svg = html_plots(found.summaries, "test")[0].picture.svg
     assert f"{few.runs} of 10" in svg
     assert "so many runs have a value" in svg
-    assert widest(found.summaries[0].observed) > 10.0
+    assert stopping.look(found.summaries[0].observed, found.counts[0]).reach > 10.0
     # With all values nothing of it is said.
     assert remarks(whole.summaries) == []
     assert lead(whole.plan, whole.summaries).startswith("3 points, 10 runs of each from seed 1; means")

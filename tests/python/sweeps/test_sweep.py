@@ -21,23 +21,22 @@ import perhop as package
 from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
 from perhop.measures.fairness import histogram_quantile
+from perhop.runs.companions import Gathered, companions
+from perhop.runs.metrics import measure, names_of
 from perhop.scenario.document import fraction
 from perhop.scenario.paths import put
 from perhop.scenario.ranges import parse_range, plain, text_of
+from perhop.show.metric_names import shown_name
 from perhop.show.numbers import short
 from perhop.show.sheet import styled
 from perhop.statistics.intervals import Estimate, estimate
-from perhop.statistics.observations import Observations
-from perhop.stores.companions import Gathered, companions
-from perhop.stores.metrics import measure, names_of
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps.backend import Failed, LocalBackend, Task
 from perhop.sweeps.job import Swept, Workplace
 from perhop.sweeps.pictures import Marks, _marks_sheet, drawn, html_plots, waiting_times
 from perhop.sweeps.plan import Given, Point, SweepPlan, read_plan, sample
 from perhop.sweeps.report import write_sweep
-from perhop.sweeps.run import looks, widest
-from perhop.sweeps.summary import PointSummary, sample_frame, shown_name
+from perhop.sweeps.summary import PointSummary, sample_frame
 from perhop.sweeps.tuning import read_tuning
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def test_a_grid_is_every_combination(tmp_path: Path) -> None:
     assert last["duration"] == "1s"
     assert last["flows"][0]["count"] == 2
     assert last["links"]["bottleneck"]["queue"]["total"] == "3/9/0.1"
-    assert (plan.runs, plan.seed, plan.until_ci) == (3, 1, None)
+    assert (plan.runs, plan.seed, plan.until) == (3, 1, None)
 
 
 @pytest.mark.usefixtures("small")
@@ -322,8 +321,8 @@ scenario = "traffic.toml"
         ("runs = 3", "seed = -1", "`seed` must be a whole number from 0"),
         ("runs = 3", 'metrics = "x"', "`metrics` must be a list of text"),
         ("runs = 3", 'metrics = ["flow.*"]', "`metrics`: nothing measured is called `flow.*`"),
-        ("runs = 3", 'until-ci = "two"', "must be a fraction such as \"2%\", not 'two'"),
-        ("runs = 3", 'until-ci = { with = "2%" }', "unknown key `with`; did you mean `width`?"),
+        ("runs = 3", 'until = "two"', "must be a fraction such as \"2%\", not 'two'"),
+        ("runs = 3", 'until = { with = "2%" }', "unknown key `with`; did you mean `width`?"),
         ("runs = 3", "runs = 3\nruns = 4", "sweep.toml: "),
         ("runs = 3", f"runs = {'1' * 5000}", "sweep.toml: a number has more than 4300 digits"),
         ("runs = 3", f"x = {'[' * 3000}{']' * 3000}", ": tables and lists lie more than 80 deep"),
@@ -632,20 +631,20 @@ def test_names_for_readers() -> None:
 def test_a_point_stops_when_its_intervals_are_tight(tmp_path: Path) -> None:
     text = GRID.replace(
         "runs = 3",
-        'runs = 12\nuntil-ci = { width = "8%", metrics = ["links.*.utilization"], least-runs = 3 }',
+        'runs = 12\nuntil = { width = "8%", metrics = ["links.*.utilization"], least-runs = 4 }',
     )
     text = text.replace('duration = "1s"', 'duration = "4s"')
     path = write(tmp_path, text)
     stopped = sweep(path, tmp_path / "a")
     assert min(stopped.counts) < 12
     assert (stopped.work.simulated, stopped.work.found) == (sum(stopped.counts), 0)
-    assert set(stopped.counts) <= set(looks(3, 12))
+    assert min(stopped.counts) >= 4
     for runs, point in zip(stopped.counts, json.loads(stopped.json())["points"], strict=True):
         used = point["runs"]
         assert used == runs
     within = [point["within"] for point in json.loads(stopped.json())["points"]]
     assert all(tight for runs, tight in zip(stopped.counts, within, strict=True) if runs < 12)
-    fixed = sweep(path, tmp_path / "b", Given(runs=12, until_ci="0.01%"))
+    fixed = sweep(path, tmp_path / "b", Given(runs=12, until="0.01%"))
     assert fixed.counts == [12] * 4
     assert not any(point["within"] for point in json.loads(fixed.json())["points"])
     said = " ".join(fixed.text().split())
@@ -653,7 +652,7 @@ def test_a_point_stops_when_its_intervals_are_tight(tmp_path: Path) -> None:
     assert "links.*.utilization are wider than ±0.01 % after 12 runs, the most that it makes; the" in said
     widest = [point["widest"] for point in json.loads(fixed.json())["points"]]
     assert f"the widest is ±{short(100 * max(widest), 2)} %." in said
-    said = " ".join(sweep(path, tmp_path / "a", Given(until_ci="50%")).text().split())
+    said = " ".join(sweep(path, tmp_path / "a", Given(until="50%")).text().split())
     assert re.search(r"of links\.\*\.utilization are within ±50 %; the widest is ±[0-9.]+ %\.", said)
     # A store that holds more runs than it takes gives the same points the same runs.
     assert sweep(path, tmp_path / "b", jobs=1).json() == stopped.json()
@@ -667,27 +666,18 @@ def test_a_point_stops_when_its_intervals_are_tight(tmp_path: Path) -> None:
         assert runs == 12 or found.half_width <= 0.08 * found.mean
 
 
-def test_a_metric_that_no_run_has_keeps_no_point_going() -> None:
-    none, some, all_of_them = (
-        Observations(values) for values in ((math.nan,) * 3, (1.0, math.nan, 1.0), (1.0, 1.0, 1.0))
-    )
-    calls, bulk = "flows.calls.retransmission_ratio", "flows.bulk.retransmission_ratio"
-    assert widest({calls: none, bulk: all_of_them}) == 0
-    assert widest({"a": some, "b": all_of_them}) > 0.1
-    assert widest({"a": none}) > 0.1
+def test_the_former_name_of_the_key_is_refused_with_the_new_one(tmp_path: Path) -> None:
+    path = write(tmp_path, GRID.replace("runs = 3", 'until-ci = "2%"'))
+    with pytest.raises(PerhopError, match="unknown key `until-ci`; did you mean `until`"):
+        read_plan(path, Given())
 
 
-def test_no_event_is_no_tight_interval() -> None:
-    never = Observations((0.0,) * 5, 0.0, 1.0, trials=(2000.0,) * 5)
-    assert widest({"loss": never}) > 0.1
-    no_stalls = Observations((0.0,) * 5, 0.0)
-    assert widest({"applications.film.stalls": no_stalls}) > 0.1
-
-
-def test_looks_grow_by_half_and_end_at_the_most() -> None:
-    assert list(looks(5, 30)) == [5, 7, 10, 15, 22, 30]
-    assert list(looks(2, 5)) == [2, 3, 4, 5]
-    assert list(looks(5, 5)) == [5]
+@pytest.mark.usefixtures("small")
+def test_intervals_that_decide_need_some_runs(tmp_path: Path) -> None:
+    with pytest.raises(PerhopError, match=r"sweep\.toml: `runs` must be at least 4 where intervals decide"):
+        read_plan(write(tmp_path, GRID), Given(until="2%"))
+    with pytest.raises(PerhopError, match=r"^runs must be at least 4 where intervals decide"):
+        read_plan(write(tmp_path, GRID), Given(until="2%", runs=3))
 
 
 # ---------------------------------------------------------------- the backend
@@ -715,10 +705,10 @@ def test_a_failing_run_is_handed_over_as_such_and_the_others_go_on(small: Path) 
     [
         (("--runs", "0"), "--runs must be at least 1"),
         (("--jobs", "0"), "--jobs must lie between"),
-        (("--until-ci", "2"), '--until-ci must be a fraction such as "2%"'),
+        (("--until", "2"), '--until must be a fraction such as "2%"'),
         (("--address", "head:6379"), "--address names a Ray cluster; give the backend ray, too"),
         (("--store", ""), "--store: a name is empty"),
-        (("--until-ci", "tight"), '--until-ci must be a fraction such as "2%"'),
+        (("--until", "tight"), '--until must be a fraction such as "2%"'),
         (("--store", "small.toml"), "--store small.toml: not a directory"),
         (("--backend", "cloud"), "--backend must be local or ray, not 'cloud'"),
         (("--store", "-"), "--store -: standard output takes no folder"),
@@ -741,16 +731,16 @@ def test_a_wrong_option_is_refused(
 
 @pytest.mark.parametrize("text", ["2%", " 2 % ", "0.02"])
 def test_a_width_is_a_percentage_or_a_fraction(text: str) -> None:
-    assert fraction(text, "--until-ci") == 0.02
+    assert fraction(text, "--until") == 0.02
 
 
 @pytest.mark.usefixtures("small")
 def test_a_pipe_gets_no_progress(perhop: Perhop, tmp_path: Path) -> None:
     write(tmp_path, GRID)
-    done = perhop("sweep", "sweep.toml", "--until-ci", "50%")
+    done = perhop("sweep", "sweep.toml", "--until", "90%", "--runs", "4")
     assert done.code == 0
     assert done.err.splitlines() == [
-        "4 points, 3 runs of each, until the 95 % intervals of flows.*.throughput_bps are within ±50 %"
+        "4 points, 4 runs of each, until the 95 % intervals of flows.*.throughput_bps are within ±90 %"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Values that a store of sweeps keeps of a run beside its measures, for intervals over runs.
+"""Values of a run beside its measures, from which intervals over runs follow; stores of sweeps keep them.
 
     links.uplink.loss#of            of how many packets a share is
     flows.web.completion_s#cut      1 where the mean is too low, since the end of the run cut the longest off
@@ -21,7 +21,7 @@ from typing import Any
 
 from perhop.measures import catalog, finite_flows, flow_table, naming
 from perhop.measures.durations import Durations
-from perhop.runs import observing
+from perhop.runs import metrics, observing
 from perhop.statistics.observations import LEVELS, Distribution, Observations, ObservedQueue
 
 OF = "#of"
@@ -56,6 +56,11 @@ def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, flo
         for packets in link["classes"]:
             yield from _of_queue(f"{place}.classes.{packets['name']}", packets, catalog.QUEUE)
     yield from _of_times_to_completion(raw)
+
+
+def with_measures(raw: Mapping[str, Any], scenario: str) -> dict[str, float]:
+    """Every measure of one run, and then their companions; see `companions`."""
+    return metrics.measure(raw) | dict(companions(raw, scenario))
 
 
 def _of_class(place: str, members: flow_table.Members) -> Iterator[tuple[str, float]]:
@@ -175,6 +180,17 @@ def _links(names: frozenset[str]) -> tuple[str, ...]:
             if name.startswith("links.") and name.endswith(ending) and ".classes." not in name
         )
     )
+
+
+def observed(runs: Sequence[Mapping[str, float]], patterns: Sequence[str]) -> dict[str, Observations]:
+    """The measures that meet a pattern, over runs.
+
+    Args:
+        runs: The measures and companions of each run, in the order of the seeds; NaN where a run has none.
+        patterns: Of measures.
+    """
+    gathered = Gathered({name: [run[name] for run in runs] for name in runs[0]})
+    return {name: gathered.of(name) for name in runs[0] if meets(name, patterns)}
 
 
 class Gathered:

@@ -1,0 +1,95 @@
+"""`perhop run --until`: runs are added until intervals are narrow."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import perhop as package
+from perhop.show.metric_names import WIDENED
+from perhop.statistics import stopping
+from perhop.statistics.intervals import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+
+def test_runs_are_the_first_seeds_on_any_number_of_threads(small: Path) -> None:
+    found = [package.run(small, until="5%", jobs=jobs) for jobs in (1, 3)]
+    assert found[0].json() == found[1].json()
+    (result, _) = found
+    runs = len(result.runs)
+    assert 5 < runs < 1000
+    fixed = package.run(small, runs=runs)
+    assert result.flows.equals(fixed.flows)
+    assert result.by_default is False
+    # Each interval is that of fewer runs.
+    here, there = (one.group_summary().row(0, named=True) for one in (result, fixed))
+    assert here["throughput_bps"] == there["throughput_bps"]
+    ends = there["throughput_low_bps"], there["throughput_high_bps"]
+    wider = stopping.widened(Estimate(there["throughput_bps"], ends, runs), runs)
+    assert wider is not None
+    assert (here["throughput_low_bps"], here["throughput_high_bps"]) == pytest.approx(wider.ci95)
+    # And narrow enough, at the last look alone.
+    reached = result.reached
+    assert reached is not None
+    assert reached.look.estimate == pytest.approx(wider) or reached.look.metric != "flows.one.throughput_bps"
+    assert reached.rule.is_met(reached.look)
+
+
+def test_the_limit_may_come_first(small: Path, perhop: Perhop) -> None:
+    done = perhop("run", small.name, "--until", "0.1%", "--runs", "6", "--json", "out.json")
+    assert done.code == 0
+    said = " ".join(done.out.split())
+    assert "Not as `until` asks: after 6 runs, the most that may be made, not all intervals of" in said
+    assert " runs would be enough. " in said
+    assert WIDENED in said
+    until = json.loads((small.parent / "out.json").read_text(encoding="utf-8"))["until"]
+    assert (until["width"], until["most_runs"], until["within"]) == (0.001, 6, False)
+    assert until["widest"]["width"] > 0.001
+    assert until["metrics"] == ["flows.*.throughput_bps"]
+
+
+def test_other_metrics_than_throughput(small: Path, perhop: Perhop) -> None:
+    asked = ("--until", "3%", "--until-of", "links.*.utilization", "--until-of", "links.*.mean_queue_packets")
+    done = perhop("run", small.name, *asked, "--warmup", "1s", "--out", "out")
+    assert done.code == 0, done.err
+    said = " ".join(done.out.split())
+    of = "links.*.utilization, links.*.mean_queue_packets"
+    assert f"As `until` asks, the intervals of {of} are within ±3 %; the last to be so is that of" in said
+    page = (small.parent / "out" / "report.html").read_text(encoding="utf-8")
+    assert "--until 3%" in page
+    assert " --runs" not in page.split("--until 3%")[1].split("<")[0]
+    again = perhop("rerun", "out")
+    assert again.code == 0, again.out + again.err
+    assert "numbers agree" in again.out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--until", "2"), "--until must be a fraction such as \"2%\", not '2'"),
+        (("--until", "0%"), "--until must be a fraction"),
+        (("--until", "2%", "--runs", "3"), "--runs must be at least 4 where intervals decide"),
+        (("--until-of", "links.*.loss"), "--until-of has no effect without `until`"),
+        (
+            ("--until", "2%", "--until-of", "links.*.los"),
+            "--until-of: nothing measured is called `links.*.los`",
+        ),
+        (("--until", "2%", "--seed", str(2**64 - 10)), "--seed 18446744073709551606 leaves no room for 1000"),
+    ],
+)
+def test_what_makes_no_rule_is_refused(
+    small: Path, perhop: Perhop, options: tuple[str, ...], said: str
+) -> None:
+    done = perhop("run", small.name, *options)
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert line.startswith(f"error: {said}")
