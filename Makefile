@@ -72,6 +72,7 @@ soundness: cargo ## Hold the bounds of ten thousand random networks against simu
 .PHONY: coverage
 coverage: $(ENGINE) $(DEV) ## Try how often intervals contain what they are for, and write it into docs/project/validity.md (five hours of a core)
 	$(BIN)/python -m tools.coverage --write $(ARGS)
+	$(BIN)/python -m tools.coverage.stopped --write
 	$(BIN)/python -m tools.validity --render
 
 # The engine comes first: perhop works while the explorer is still being compiled.
@@ -177,6 +178,7 @@ bench: fast ## Measure blocks, runs beside other simulators where they are insta
 	$(BIN)/python -m benches.growth
 	$(BIN)/python -m benches.flows
 	$(BIN)/python -m benches.sweep
+	$(BIN)/python -m benches.questions
 	$(BIN)/python -m benches.tuning
 	$(BIN)/python -m benches.stepping
 	$(BIN)/python -m benches.data_plane

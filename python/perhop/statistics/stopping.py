@@ -110,7 +110,7 @@ def look(observed: Mapping[str, Observations], runs: int) -> Look:
         if all(map(math.isnan, one.values)):
             continue
         estimate = interval_of(one)
-        reach = _reach(estimate) if one.has_all else math.inf
+        reach = reach_of(estimate) if one.has_all else math.inf
         if reach > reached:
             found, reached = Look(runs, metric, estimate, reach), reach
     return found
@@ -139,7 +139,7 @@ def widened(
     return replace(found, ci95=(max(low, least), min(high, most)))
 
 
-def _reach(found: Estimate | None) -> float:
+def reach_of(found: Estimate | None) -> float:
     """The longer side of an interval over its value; infinite where it is not known."""
     if found is None or found.ci95 is None:
         return math.inf

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from tools.coverage import intervals, measuring, page
+from tools.coverage import intervals, measuring, page, stopped
 from tools.coverage.settings import SETTINGS
 from tools.coverage.truth import Times, Truth, Waits
 
@@ -122,3 +122,42 @@ def test_the_page_says_how_many_cover() -> None:
     ]
     assert shown["enough"][0] == ["in tables", "1 of 2"]
     assert shown["measures"][0] == ["md1", "links.link.loss", "94.0 (92.3–95.4)"]
+
+
+@pytest.mark.parametrize("name", stopped.QUEUES)
+def test_the_mean_queue_is_that_of_pollaczek_and_khinchine(name: str) -> None:
+    """By which is known how often intervals cover that decide how many runs there are."""
+    scenario, mean = stopped.queue(stopped.QUEUES[name])
+    queues = [run.link("link")["mean_queue_packets"] for run in simulate.run(scenario, runs=60).runs]
+    assert stats.ttest_1samp(queues, mean).pvalue > 1e-3
+    assert np.mean(queues) == pytest.approx(mean, rel=0.1)
+
+
+def test_intervals_cover_that_decide_how_many_runs_there_are() -> None:
+    """Of M/M/1, in little; the rule needs no more runs than looks without a correction."""
+    rule, uncorrected = stopped.measure("mm1", 400)
+    assert (rule.rule, uncorrected.rule) == stopped.RULES
+    assert rule.covered >= stats.binom.ppf(1e-3, rule.groups, page.WANTED)
+    assert 15 < rule.runs / rule.groups < 40
+
+
+def test_a_stop_counts_by_where_its_interval_lies() -> None:
+    values = [1.0, 1.01, 0.99, 1.0, 1.02, 0.98] * 20
+    pool = [{"links.link.mean_queue_packets": one} for one in values]
+    found = {}
+    for truth in (1.0, 2.0, 0.5):
+        rows = stopped._of_measure("x", "links.link.mean_queue_packets", (truth, truth), pool, 0.05)
+        found[truth] = [(row.covered, row.below, row.above) for row in rows]
+    (stops, _, _) = found[1.0][0]
+    assert stops >= 5
+    assert found[2.0][0] == (0, stops, 0)
+    assert found[0.5][0] == (0, 0, stops)
+
+
+def test_the_page_says_how_many_stops_cover() -> None:
+    rows = [
+        stopped.Stopped("mm1", "links.link.mean_queue_packets", rule, 50, 2, 1, runs)
+        for rule, runs in zip(stopped.RULES, (1250, 1500), strict=True)
+    ]
+    shown = stopped.shown(json.loads(stopped.content(rows, "perhop")))
+    assert shown["lines"][0][1:] == ["means", 1, "94.0; 94.0", "25.0", "94.0; 94.0", "30.0"]
