@@ -88,10 +88,7 @@ def run(
     if warmup == AUTO:
         pilots = seeds(min(seed, MAX_SEED - warming.PILOTS + 1), warming.PILOTS)
         text, warm_up = warming.warmed(text, pilots, jobs=jobs, cancel=flag)
-    if rule is not None:
-        seeds(seed, rule.most)
-    first = rule.least if rule is not None else budget.FIRST if runs is None else runs
-    wanted = seeds(seed, first)
+    wanted = seeds(seed, rule.most if rule is not None else budget.FIRST if runs is None else runs)
     if engine is not None:
         arguments.one_of("engine", engine, ENGINES)
     recorded = recording.plan(
@@ -100,15 +97,13 @@ def run(
     if recorded is not None and engine == "batched":
         raise PerhopError("the batched engine cannot record packets; leave `engine` out")
     work = _Work(text, engine, jobs, threads, recorded, wanted[0], flag, progress, waiting)
-    watch = None if rule is None else stopping.Watch(text, rule)
-    work.make(wanted)
-    reached = None if watch is None else work.watched(watch)
-    if (
-        runs is None
-        and rule is None
-        and (more := _affordable(text, wanted[0], work.made, jobs) - len(work.made))
-    ):
-        work.make(seeds(wanted[-1] + 1, more))
+    reached = None
+    if rule is not None:
+        reached = work.until(stopping.Watch(text, rule))
+    else:
+        work.make(wanted)
+        if runs is None and (more := _affordable(text, wanted[0], work.made, jobs) - len(work.made)):
+            work.make(seeds(wanted[-1] + 1, more))
     files = _files(scenario)
     name = files[0].stem if files else ""
     by_default = runs is None and rule is None
@@ -136,12 +131,22 @@ class _Work:
     made: list[Run] = field(default_factory=list)
     _unwritten: list[PerhopError] = field(default_factory=list)
 
-    def watched(self, watch: stopping.Watch) -> stopping.Reached:
-        """Make more runs until intervals are narrow, or there are as many as may be."""
-        while (more := watch.rule.after(look := watch.look(self.made))) > len(self.made):
-            expected = min(watch.rule.most, max(more, watch.rule.needed(look)))
-            self.make(seeds(self.first + len(self.made), more - len(self.made)), math.ceil(expected))
-        return stopping.Reached(watch.rule, look)
+    def until(self, watch: stopping.Watch) -> stopping.Reached:
+        """Make runs until intervals are narrow, or there are as many as may be.
+
+        Cores that would be idle until the next look make further runs; those count that a look asks for.
+        """
+        rule = watch.rule
+        runs, expected, cores = rule.least, rule.least, workers(self.jobs)
+        while True:
+            if (missing := runs - len(self.made)) > 0:
+                more = min(missing + -missing % cores, rule.most - len(self.made))
+                self.make(seeds(self.first + len(self.made), more), expected)
+            look = watch.look(self.made[:runs])
+            if (after := rule.after(look)) == runs:
+                self.made = self.made[:runs]
+                return stopping.Reached(rule, look)
+            runs, expected = after, math.ceil(min(rule.most, max(after, rule.needed(look))))
 
     def make(self, numbers: Sequence[int], expected_in_all: int = 0) -> None:
         """Make the runs with these seeds, which follow those that are made.
