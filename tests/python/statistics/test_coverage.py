@@ -135,7 +135,7 @@ def test_the_mean_queue_is_that_of_pollaczek_and_khinchine(name: str) -> None:
 
 def test_intervals_cover_that_decide_how_many_runs_there_are() -> None:
     """Of M/M/1, in little; the rule needs no more runs than looks without a correction."""
-    rule, uncorrected = stopped.measure("mm1", 400)
+    rule, uncorrected = stopped.measure("mm1", 300)
     assert (rule.rule, uncorrected.rule) == stopped.RULES
     assert rule.covered >= stats.binom.ppf(1e-3, rule.groups, page.WANTED)
     assert 15 < rule.runs / rule.groups < 40
