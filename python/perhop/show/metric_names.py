@@ -13,8 +13,8 @@ from perhop.statistics.stopping import SPARE
 ENDINGS = ("_bps", "_s", "_packets")
 """Units at the end of a name, which readers see behind a comma."""
 WIDENED = (
-    f"All intervals are as wide as those of {SPARE} fewer runs, so that they contain the true value in 95 % "
-    "of cases though they decide how many runs there are."
+    f"All intervals are as wide as those of {SPARE} fewer runs: so they contain the true value in 95 % of "
+    "cases, of very skewed values in fewer, though they decide how many runs there are."
 )
 """A sentence about intervals until which runs were added."""
 
