@@ -63,7 +63,11 @@ QUESTIONS = (
     Question("P99 of voice beside data", "classes.toml", ("links.line.classes.voice.delay_p99_s",)),
     Question("loss of a queue's class", "classes.toml", ("links.line.classes.data.loss",)),
     Question("fair by user: throughput of both", "fair.toml", ("flows.*.throughput_bps",)),
-    Question("median completion time of transfers", "transfers.toml", ("populations.*.completion_p50_s",)),
+    Question(
+        "median completion time of transfers",
+        "transfers.toml",
+        ("populations.transfers, fq-codel.completion_p50_s",),
+    ),
 )
 
 
