@@ -1,9 +1,10 @@
 //! What a packet costs under each transport and each discipline: the Table 1 setting with one of them
 //! changed.
 //!
-//! `costs` prints the names of the rows. `costs ROW [SECONDS] [ENGINE]` runs one, and prints how many packets
-//! came to the bottleneck and the time that each took. The first 10 simulated seconds, in which connections
-//! open, are in neither. For instructions:
+//! `costs` prints the names of the rows. `costs ROW [SECONDS [FLOWS]] [bare] [reference]` runs one, and
+//! prints how many packets came to the bottleneck and the time that each took. More flows than 40 share a
+//! link under RED that is as much faster; `bare` puts the hosts at the routers; `reference` names the engine.
+//! The first 10 simulated seconds, in which connections open, are in neither figure. For instructions:
 //! `valgrind --tool=callgrind --toggle-collect='*measured*' costs ROW 10`.
 
 #![expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "it times a run and says so")]
@@ -15,7 +16,7 @@ use std::time::Instant as Clock;
 
 use common::{aqm, flow, rap, scheduler, table1, tcp, tfrc, udp};
 use perhop_core::abe::Service;
-use perhop_core::{Duration, Instant};
+use perhop_core::{Bitrate, Duration, Instant};
 use perhop_sim::application::ApplicationParams;
 use perhop_sim::transport::tcp::TcpEcn;
 use perhop_sim::{ApplicationSpec, Connection, Engine, Network, Simulation, TransportSpec};
@@ -96,9 +97,10 @@ const DISCIPLINES: &[(&str, &str)] = &[
 const USERS: &[(&str, usize, &str, &str)] =
     &[("web-users", 400, "web", r#"{"scale": 10.0, "connections": 6}"#), ("video-users", 20, "video", "{}")];
 
-/// The rule that the targets refer to.
-fn red(ecn: bool) -> perhop_core::aqm::AqmParams {
-    aqm("red", &format!(r#"{{"thresholds": "347/694/0.05", "limit": "868p", "ecn": {ecn}}}"#))
+/// The rule that the targets refer to, for so many times 40 flows.
+fn red(ecn: bool, times: u64) -> perhop_core::aqm::AqmParams {
+    let [low, high, limit] = [347, 694, 868].map(|packets| packets * times);
+    aqm("red", &format!(r#"{{"thresholds": "{low}/{high}/0.05", "limit": "{limit}p", "ecn": {ecn}}}"#))
 }
 
 fn transport(table: &str) -> TransportSpec {
@@ -114,7 +116,7 @@ fn transport(table: &str) -> TransportSpec {
 fn users(users: usize, model: &str, table: &str) -> Network {
     let mut read = serde_json::Deserializer::from_str(table);
     let params = ApplicationParams::deserialize_named(model, &mut read).expect("a table").expect("a model");
-    let mut network = Network { flows: Vec::new(), probe_interval: None, ..table1(red(false), 3600) };
+    let mut network = Network { flows: Vec::new(), probe_interval: None, ..table1(red(false, 1), 3600) };
     let [requests, responses] =
         ["390B", "1500B"].map(|packet| tcp(&format!(r#"{{"tcp": "linux", "packet": "{packet}"}}"#)));
     let mut add = |name: String, from, to, transport: &TransportSpec| {
@@ -132,20 +134,31 @@ fn users(users: usize, model: &str, table: &str) -> Network {
     network
 }
 
-fn network(row: &str) -> Option<Network> {
+fn network(row: &str, times: u64, bare: bool) -> Option<Network> {
     if let Some(&(_, count, model, table)) = USERS.iter().find(|(name, ..)| *name == row) {
         return Some(users(count, model, table));
     }
     let found = TRANSPORTS.iter().find(|(name, ..)| *name == row);
     let &(_, table, ecn) = found.unwrap_or(&TRANSPORTS[0]);
-    let mut network = table1(red(!ecn.is_off()), 3600);
+    let mut network = table1(red(!ecn.is_off(), times), 3600);
+    let flows = std::mem::take(&mut network.flows);
+    network.flows = flows.iter().cycle().take(40 * times as usize).cloned().collect();
+    if times > 1 {
+        network.probe_interval = None; // Series of many flows would take most of the memory.
+    }
+    for link in &mut network.links {
+        link.rate = Bitrate::from_bps(link.rate.as_bps() * times).expect("above zero");
+        link.delay = link.delay + Duration::from_millis(if bare { 2 } else { 0 });
+    }
     for flow in &mut network.flows {
         flow.transport = transport(table);
         flow.tcp_ecn = ecn;
         flow.access.as_mut().expect("hosts have a link").rate = "100Mbps".parse().expect("a rate");
+        flow.access = flow.access.take().filter(|_| !bare);
         flow.egress.clone_from(&flow.access);
     }
     if found.is_none() {
+        assert_eq!(times, 1, "a discipline has 40 flows");
         let (_, table) = DISCIPLINES.iter().find(|(name, _)| *name == row)?;
         network.links[0].queue = Some(scheduler(table));
         if row == "edf-green" {
@@ -166,17 +179,23 @@ fn measured(simulation: &mut Simulation, until: Instant) {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let Some(row) = arguments.next() else {
+    let (words, numbers): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|word| word.parse::<u64>().is_err());
+    let number =
+        |place: usize, default: u64| numbers.get(place).map_or(default, |text| text.parse().expect("seen"));
+    let (seconds, flows) = (number(0, 100), number(1, 40));
+    let has = |name: &str| words.iter().skip(1).any(|word| word == name);
+    let are_known = words.iter().skip(1).all(|word| ["bare", "reference"].contains(&word.as_str()));
+    assert!(
+        are_known && flows > 0 && flows.is_multiple_of(40),
+        "`bare`, `reference`, and a multiple of 40 flows"
+    );
+    let Some(row) = words.first() else {
         let names = TRANSPORTS.iter().map(|row| row.0).chain(DISCIPLINES.iter().map(|row| row.0));
         return names.chain(USERS.iter().map(|row| row.0)).for_each(|name| println!("{name}"));
     };
-    let seconds = arguments.next().map_or(100, |text| text.parse().expect("seconds"));
-    let network = network(&row).expect("`costs` without arguments prints the rows");
-    let engine = match arguments.next().as_deref() {
-        Some("reference") => Engine::Reference,
-        _ => Engine::Batched,
-    };
+    let network = network(row, flows / 40, has("bare")).expect("`costs` without arguments prints the rows");
+    let engine = if has("reference") { Engine::Reference } else { Engine::Batched };
     let mut simulation = Simulation::on_engine(&network, 1, engine).expect("routes");
     let begin = Instant::ZERO + Duration::from_secs(10);
     simulation.run_until(begin);

@@ -90,7 +90,10 @@ impl Wire {
 
     #[cold]
     fn pass_other(&mut self, size: u16, now: Instant) -> Instant {
-        let Some(slow) = &mut self.slow else { return now };
+        let Some(slow) = &mut self.slow else {
+            self.size = size; // Others of this size need not come here.
+            return now;
+        };
         let now = slow.dispatch.as_mut().map_or(now, |dispatch| dispatch.hand_over(now));
         let Some(serializer) = &mut slow.serializer else { return now };
         self.busy_until = serializer.transmit(size, self.busy_until.max(now)).min(LATEST);

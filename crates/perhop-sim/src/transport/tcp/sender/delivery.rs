@@ -95,6 +95,11 @@ impl DeliveryRate {
         }
     }
 
+    /// Gives up [room](Outstanding::fit) for records.
+    pub(super) fn fit(&mut self) {
+        self.sendings.fit();
+    }
+
     /// Notes that the application has nothing more to send, while so many segments are in the network and the
     /// window would let out more (section 3.4).
     pub(super) fn limit_by_application(&mut self, pipe: u32) {

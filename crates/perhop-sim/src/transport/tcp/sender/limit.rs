@@ -57,9 +57,12 @@ impl TcpSender {
     #[inline(never)]
     fn paces_a_full_window(&self) -> bool {
         let most = f64::from(self.receiver_window);
+        if self.congestion_window() < most {
+            return false; // Nearly always, and the gap takes divisions.
+        }
         let gap = self.cold.gap.or_else(|| self.find_gap()).map(Duration::as_secs_f64);
         let Some((gap, round_trip)) = gap.zip(self.cold.rto.smoothed()) else { return false };
-        self.congestion_window() >= most && round_trip >= PACED_PART * (most - 1.0) * gap
+        round_trip >= PACED_PART * (most - 1.0) * gap
     }
 
     /// Returns which is full: the receiver's window, or the sender's buffer, which is smaller.

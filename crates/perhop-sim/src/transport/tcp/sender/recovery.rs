@@ -94,6 +94,10 @@ impl TcpSender {
         self.rtt_segment = UNTIMED;
         self.expiry = now + self.timeout;
         self.send_now = Some(self.acked);
+        self.cold.trips.fit();
+        if let Some(delivery) = &mut self.cold.delivery {
+            delivery.fit();
+        }
     }
 
     /// Lowers the window for a loss that has been repaired before it was found (RFC 8985, section 7.4).

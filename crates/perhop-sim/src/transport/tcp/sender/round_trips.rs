@@ -68,6 +68,11 @@ impl RoundTrips {
         }
     }
 
+    /// Gives up [room](Outstanding::fit) for records.
+    pub(super) fn fit(&mut self) {
+        self.sent.fit();
+    }
+
     pub(super) fn samples(&self) -> (u64, u128) {
         self.samples
     }

@@ -335,6 +335,7 @@ impl SelectiveRepair {
         self.board.begin_again();
         if let Some(rack) = &mut self.rack {
             rack.forget_probe();
+            rack.fit();
             tcp.send_now = rack.next_lost();
         }
         // `RecoverFS`: without what had been selectively acknowledged before this acknowledgement.

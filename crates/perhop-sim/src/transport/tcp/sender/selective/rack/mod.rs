@@ -149,6 +149,11 @@ impl Rack {
         }
     }
 
+    /// Gives up [room](Outstanding::fit) for records.
+    pub(super) fn fit(&mut self) {
+        self.segments.fit();
+    }
+
     /// Losses are found as by QUIC.
     pub(super) fn is_quic(&self) -> bool {
         self.is_quic
