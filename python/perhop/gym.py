@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from perhop.errors import PerhopError
 from perhop.extras import GYM
 from perhop.plurals import counted
+from perhop.scenario.warmup import from_the_beginning
 from perhop.stepping.simulation import FlowState, LinkState, Simulation, Time, nanoseconds
 
 GYM.demand()
@@ -222,7 +223,7 @@ class _Env(gymnasium.Env[Array, Array]):
         """A run of another seed, at the end of its warm-up."""
         super().reset(seed=seed)
         self.simulation = Simulation(self._scenario, seed=int(self.np_random.integers(2**63)))
-        self.simulation.run_until(json.loads(self.simulation.scenario).get("warmup", "0s"))
+        self.simulation.run_until(json.loads(from_the_beginning(self.simulation.scenario))["warmup"])
         self._running = True
 
 

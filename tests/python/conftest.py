@@ -89,7 +89,7 @@ start = "0s..{start}"
 SMALL = TWO_CLASSES.format(
     title="Two classes at a small link",
     duration="5s",
-    settings="",
+    settings='warmup = "0s"',
     rate="2Mbps",
     delay="10ms",
     access="1ms",

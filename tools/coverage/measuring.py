@@ -15,6 +15,7 @@ from perhop.runs import simulate
 from perhop.runs.companions import Gathered, companions, is_companion
 from perhop.runs.result import Result
 from perhop.scenario import reading
+from perhop.scenario.warmup import from_the_beginning
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -114,7 +115,8 @@ def measure(
         jobs: Runs at once; all cores if not given.
     """
     settings = (setting.text, setting.other) if "differences" in places else (setting.text,)
-    texts = [reading.canonical(one) for one in settings]
+    # What is true of a scenario as it stands, its beginning included, is known from runs like those tried.
+    texts = [from_the_beginning(reading.canonical(one)) for one in settings]
     truths = [Truth(text) for text in texts]
     _follow(truths, amount, jobs)
     found: Found = defaultdict(list)

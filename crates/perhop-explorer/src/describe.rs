@@ -158,7 +158,7 @@ pub fn opened(
         toml: toml.into(),
         seed: seed.to_string(),
         duration_s: scenario.duration.as_secs_f64(),
-        warmup_s: scenario.warmup.as_secs_f64(),
+        warmup_s: scenario.warmup.or_none().as_secs_f64(),
         sample_s: sample_interval(scenario.duration).as_secs_f64(),
         nodes: nodes(scenario),
         links: links.collect(),

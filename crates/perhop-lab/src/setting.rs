@@ -329,7 +329,7 @@ impl Setting {
             sysctl,
             ecn: scenario.kernels_ecn(),
             duration: scenario.duration,
-            warmup: scenario.warmup,
+            warmup: scenario.warmup.or_none(),
             seed,
         })
     }

@@ -84,7 +84,7 @@ fn the_laboratorys_network_is_the_simulators() {
 
         let mut plane = Plane::new(topology::plane(&network, &setting), seed);
         let mut delivered = Delivered::default();
-        let warmup = Instant::ZERO + scenario.warmup;
+        let warmup = Instant::ZERO + scenario.warmup.or_none();
         let mut at_warmup: Option<Vec<Counted>> = None;
         for (at, packet) in script(&scenario, &setting) {
             if at > warmup && at_warmup.is_none() {

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 
 use classes::{Classes, ScenarioFiles};
 use perhop_replay::Captures;
-use perhop_scenario::format::TcpEnd;
+use perhop_scenario::format::{TcpEnd, Warmup};
 use perhop_scenario::{Driver, Files, Folder, NoFiles, Notice, Scenario, Syntax, notices_in};
 use perhop_sim::{Engine, Failure, Network, Simulation, Watch};
 use pyo3::create_exception;
@@ -267,7 +267,7 @@ fn measures() -> String {
 
 /// Runs a scenario once, on the engine of this name; without one, on the batched engine if that accepts the
 /// network, else on the reference engine. The batched engine divides a large network among at most so many
-/// threads. Other Python threads go on meanwhile.
+/// threads. Other Python threads go on meanwhile. A warm-up that has to be found is refused.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, cancel = None, *, engine = None, threads = 1))]
 fn simulate<'py>(
@@ -279,6 +279,11 @@ fn simulate<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (scenario, watch) = fitting(scenario, cancel)?;
+    if scenario.warmup == Warmup::Auto {
+        return Err(ScenarioError::new_err(
+            "scenario: warmup: `auto` has not been found; write a duration, 0s for none",
+        ));
+    }
     let engine = engine.map(engine_of).transpose()?;
     let (mut network, watch) = (py.detach(|| scenario.network()), watch.of_one_run());
     let fault = classes::implement(&mut network, &watch);

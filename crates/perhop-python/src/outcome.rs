@@ -22,7 +22,7 @@ pub(crate) fn to_dict<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("duration_s", scenario.duration.as_secs_f64())?;
-    dict.set_item("warmup_s", scenario.warmup.as_secs_f64())?;
+    dict.set_item("warmup_s", scenario.warmup.or_none().as_secs_f64())?;
     dict.set_item("events", outcome.events)?;
     dict.set_item("packets", outcome.hops)?;
     dict.set_item("engine", outcome.engine.as_ref().map(|used| used.engine().name()))?;

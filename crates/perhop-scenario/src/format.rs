@@ -54,9 +54,11 @@ pub struct Scenario {
     /// Simulated time of one run.
     pub duration: Duration,
     /// All statistics of flows, classes and links exclude this initial period, counts of packets and drops
-    /// included.
+    /// included. `auto`: the time that runs take to settle, which `perhop run`, `perhop sweep` and others
+    /// that report means over runs find (results.md); what measures no steady state counts from the
+    /// beginning.
     #[serde(default)]
-    pub warmup: Duration,
+    pub warmup: Warmup,
     /// Routers and links by a rule: generated, or from a graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
@@ -675,6 +677,26 @@ impl Transport {
     /// Returns whether none is given.
     pub fn is_own(&self) -> bool {
         *self == Self::Own
+    }
+}
+
+/// How long the initial period is that statistics exclude.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Warmup {
+    /// As long as the network takes to settle, which nobody has looked for yet.
+    #[default]
+    Auto,
+    /// So long.
+    Lasts(Duration),
+}
+
+impl Warmup {
+    /// Returns the period to exclude: none as long as it has not been found.
+    pub fn or_none(self) -> Duration {
+        match self {
+            Self::Auto => Duration::ZERO,
+            Self::Lasts(period) => period,
+        }
     }
 }
 

@@ -35,7 +35,7 @@ impl Scenario {
         });
         let network = Network {
             duration: self.duration,
-            warmup: self.warmup,
+            warmup: self.warmup.or_none(),
             probe_interval: self.probes.interval,
             nodes: nodes.len() as u32,
             links: self.links.iter().flat_map(|(name, link)| self.link_specs(name, link, node)).collect(),

@@ -15,6 +15,7 @@ from perhop import _engine, extras
 from perhop.commands import explore, options, terminal
 from perhop.errors import PerhopError
 from perhop.processes import interrupts
+from perhop.scenario.warmup import from_the_beginning
 
 SMALLEST = {
     "duration": "1s",
@@ -104,7 +105,7 @@ def examine() -> list[Part]:
 def _engine_part() -> Part:
     """A second of simulation."""
     text = _engine.scenario_from_json(json.dumps(SMALLEST), "doctor")
-    _engine.simulate(text, 1, _engine.Cancel())
+    _engine.simulate(from_the_beginning(text), 1, _engine.Cancel())
     return Part("engine", "all commands", f"perhop {_engine.version}", works=True)
 
 

@@ -53,8 +53,8 @@ def run(
         options.option(
             "--warmup",
             "DURATION|auto",
-            "Exclude this initial period in place of the scenario's `warmup`; auto finds it: until the last "
-            "queue and the last class's rate have settled (MSER-5).",
+            "Exclude this initial period in place of the scenario's `warmup`; auto finds it, also where that "
+            "sets none: until the last queue and the last class's rate have settled (MSER-5).",
         ),
     ] = None,
     capture: Annotated[
@@ -111,7 +111,7 @@ def run(
       perhop run my.toml
       perhop run my.toml --runs 20 --out results/my
       perhop run my.toml --until 2% --until-of links.uplink.delay_p99_s
-      perhop run my.toml --warmup auto
+      perhop run my.toml --warmup 0s
       perhop run my.toml --runs 20 --json - | jq .classes
       perhop run my.toml --csv tables
       perhop run my.toml --plot my.svg
@@ -147,6 +147,7 @@ def run(
         _note_threads(text, threads, engine)
     with interrupts.deferred():
         from perhop.runs import simulate  # behind all that may be refused: it loads numpy and every measure
+    _find_warm_up(text, at_once)
     with terminal.progress("runs" if rule is None else stopping.progress(rule), least) as step:
         result = simulate.run(
             json.loads(text),
@@ -174,8 +175,8 @@ def run(
         **{"--warmup": warmup},
         **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
     )
-    if result.warm_up is not None and not result.warm_up.settles:
-        terminal.note(f"Warm-up: {result.warm_up.sentence()}.")
+    if result.warm_up is not None and result.warm_up.seconds and not result.warm_up.settles:
+        terminal.note(f"Warm-up: {result.warm_up.why}.")
     results.conclude(result, command)
     if plot is not None:
         over_time.show(plot, result.runs, result.title, results.say, results.width)
@@ -187,6 +188,15 @@ def run(
         from perhop.runs import summary
 
         results.write_csv(summary.frames_of_runs(result))
+
+
+def _find_warm_up(text: str, jobs: int) -> None:
+    """Find the warm-up before the runs, if it has to be found, with progress of its own."""
+    from perhop.runs import warming
+
+    if warming.is_auto(text):
+        with terminal.progress("runs that find the warm-up", len(warming.SEEDS)) as step:
+            warming.settled(text, jobs=jobs, waiting=step.waiting)
 
 
 def _note_threads(text: str, threads: int, engine: str | None) -> None:

@@ -16,7 +16,7 @@ from perhop.real_packets import LIVE_RUNS, SIMULATED_RUNS, equivalence, explain,
 from perhop.real_packets.equivalence import Margin
 from perhop.real_packets.laboratory import Device, LiveResult
 from perhop.real_packets.report import Compared
-from perhop.runs import extent, simulate
+from perhop.runs import extent, simulate, warming
 from perhop.runs.result import Result
 from perhop.scenario import reading
 from perhop.scenario.reading import ScenarioSource
@@ -150,6 +150,9 @@ class Comparing:
         """
         if not 1 <= len(texts) <= 2:
             raise PerhopError(f"compare takes one or two scenarios, not {len(texts)}")
+        files = [self.places.get(text) for text in texts]
+        texts = [warming.settled(text, jobs=self.jobs)[0] for text in texts]
+        self.places = {text: file for text, file in zip(texts, files, strict=True) if file is not None}
         live_runs = [self.runs * (self._ways(text) if explained else 1) for text in texts]
         lengths = [laboratory.seconds(text) for text in texts]
         self.announcement = self._announced(sum(live_runs), lengths, live_runs)

@@ -15,6 +15,7 @@ from typing import Any
 
 from perhop import _engine
 from perhop.runs import one_run, parallel
+from perhop.scenario.warmup import from_the_beginning
 
 LADDER = (5, 10, 30)
 """Numbers of runs, ascending. Of thirty runs most intervals cover as often as they say, of
@@ -66,7 +67,10 @@ def runs_of(scenario: str, seed: int, events: int, ladder: Sequence[int] = LADDE
     cancel = _engine.Cancel()
     # On a thread of its own, so that Ctrl-C is heard meanwhile.
     (raw,) = parallel.parallel_map(
-        lambda number: one_run.simulate(scenario, number, cancel), [seed], jobs=1, cancel=cancel
+        lambda number: one_run.simulate(from_the_beginning(scenario), number, cancel),
+        [seed],
+        jobs=1,
+        cancel=cancel,
     )
     return fitting([cost(scenario, raw)], events, ladder)
 

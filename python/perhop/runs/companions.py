@@ -6,12 +6,14 @@
     links.uplink.delay_s#of         how many waits a distribution is of
     links.uplink#room               how long a packet waits in the full queue, in seconds; 0 if not known
     links.uplink.delay_s#0.99       its quantile, at each of `perhop.statistics.observations.LEVELS`
+    warmup_s#found                  the warm-up, where it was found
 
 Companions are no measures: tables, patterns and `SweepStore.runs` leave them out.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -22,14 +24,16 @@ from typing import Any
 from perhop.measures import catalog, finite_flows, flow_table, naming
 from perhop.measures.durations import Durations
 from perhop.runs import metrics, observing
+from perhop.scenario.warmup import AUTO
 from perhop.statistics.observations import LEVELS, Distribution, Observations, ObservedQueue
 
 OF = "#of"
 ROOM = "#room"
 CUT = "#cut"
 PER_LOSS = "#per-loss"
+WARMUP = "warmup_s#found"
 AT = tuple(f"#{level:g}" for level in LEVELS)
-_COMPANION = re.compile("#(of|room|cut|per-loss|[0-9.]+)$")
+_COMPANION = re.compile("#(of|room|cut|per-loss|found|[0-9.]+)$")
 """Ends of the names of companions."""
 _BEGUN = re.compile(r"^populations\.[^.]*\.flows_begun$")
 """The metrics that count the flows of a population that began in a run."""
@@ -40,10 +44,12 @@ def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, flo
 
     Args:
         raw: What `perhop._engine.simulate` returned.
-        scenario: Canonical JSON.
+        scenario: Canonical JSON, with `auto` where the warm-up was found.
     """
     depths, seconds = observing.depths_of(scenario), raw["duration_s"] - raw["warmup_s"]
     flows = flow_table.Flows.of(raw)
+    if json.loads(scenario)["warmup"] == AUTO:
+        yield WARMUP, raw["warmup_s"]
     for of_run in catalog.RUN:
         if of_run.trials is not None and of_run.applies(flows):
             yield f"{of_run.name}{OF}", of_run.trials(flows)
@@ -131,7 +137,7 @@ def with_companions(metrics: Iterable[str], names: Iterable[str]) -> set[str]:
     """Measures and those of their companions that are among some names."""
     known = frozenset(names)
     links = _links(known)
-    wanted = set(metrics)
+    wanted = {*metrics, WARMUP}
     for metric in tuple(wanted):
         if f"{metric}{PER_LOSS}" in known:
             wanted.add(f"{metric}{PER_LOSS}")

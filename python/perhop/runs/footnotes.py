@@ -40,15 +40,11 @@ def counted(result: Result, heads: Collection[str], *, by_default: bool) -> str:
 
 
 def _how(result: Result) -> str:
-    return "" if result.warm_up is None else f", {result.warm_up.sentence()}"
+    return "" if result.warm_up is None else f", {result.warm_up.why}"
 
 
 def _no_warmup(result: Result) -> str:
-    if result.warm_up is None:
-        return "the scenario sets no warm-up"
-    if not result.warm_up.settles:
-        return result.warm_up.sentence()
-    return "by MSER-5 all queues and rates are settled from the beginning on"
+    return "the scenario sets no warm-up" if result.warm_up is None else result.warm_up.why
 
 
 _MOSTLY = 0.9

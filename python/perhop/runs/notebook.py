@@ -16,6 +16,7 @@ from perhop.errors import PerhopError, ScenarioError
 from perhop.runs.result import Result, describe_runs
 from perhop.scenario import reading
 from perhop.scenario.base import Table
+from perhop.scenario.warmup import AUTO
 from perhop.show.readable import html_table, readable
 from perhop.show.text import printable
 from perhop.show.topology import ends, network_svg, queue_text, written_out
@@ -52,7 +53,8 @@ def _of_scenario(scenario: Table) -> str:
         title = getattr(scenario, "title", None) or "Scenario"
         return _paragraph(f"{title}: cannot be run. {error}")
     found = json.loads(read.text)
-    warmup = "" if found["warmup"] == "0s" else f", the first {found['warmup']} excluded"
+    words = {"0s": "", AUTO: ", the warm-up excluded"}
+    warmup = words.get(found["warmup"], f", the first {found['warmup']} excluded")
     lead = f"{found.get('title') or 'Scenario'}: {found['duration']}{warmup}"
     notices = [_paragraph(f"Note: {notice}") for notice in read.notices]
     tables = [list(_links(written_out(found))), list(_flows(found))]

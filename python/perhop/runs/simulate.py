@@ -19,7 +19,7 @@ from perhop.runs.extent import ENGINES, MAX_SEED, Engine, seeds, threads_each, w
 from perhop.runs.parallel import parallel_map
 from perhop.runs.result import Result
 from perhop.scenario.reading import ScenarioSource, _files
-from perhop.scenario.warmup import AUTO, read
+from perhop.scenario.warmup import read
 
 
 def run(
@@ -60,9 +60,9 @@ def run(
             that the reference engine runs.
         engine: `batched` or `reference`; if not given, the batched engine if it accepts the network, else the
             reference engine, which takes longer. The results are the same.
-        warmup: A duration, such as `10s`, in place of the scenario's `warmup`; or `auto`: the time after
-            which the last queue and the last class's rate have settled, by MSER-5 in five runs of their own,
-            whose seeds are those from `seed` on.
+        warmup: A duration, such as `10s`, in place of the scenario's `warmup`; or `auto`, as in a scenario
+            that sets none: the time after which the last queue and the last class's rate have settled, by
+            MSER-5 in five runs of their own.
         capture: A file for the packets of the run with the first seed (pcapng), which Wireshark opens. That
             run is computed by the reference engine.
         capture_links: The links whose packets are recorded, both directions of each; by default those with a
@@ -84,10 +84,7 @@ def run(
     checked = read(scenario, warmup)
     checked.warn()
     flag = cancel if cancel is not None else _engine.Cancel()
-    text, warm_up = checked.text, None
-    if warmup == AUTO:
-        pilots = seeds(min(seed, MAX_SEED - warming.PILOTS + 1), warming.PILOTS)
-        text, warm_up = warming.warmed(text, pilots, jobs=jobs, cancel=flag)
+    text, warm_up = warming.settled(checked.text, jobs=jobs, cancel=flag)
     wanted = seeds(seed, rule.most if rule is not None else budget.FIRST if runs is None else runs)
     if engine is not None:
         arguments.one_of("engine", engine, ENGINES)

@@ -1,9 +1,16 @@
-"""`--warmup auto`: how long runs take to settle, found from runs of their own."""
+"""`warmup = "auto"`: how long runs take to settle, found from runs of their own.
+
+A scenario has one warm-up: the seeds of the runs that find it are always the same, so it depends neither on
+the seeds nor on the number of the runs that are measured, and a point of a sweep has that of `perhop run`.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,20 +18,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perhop import _engine
+from perhop.measures import catalog
 from perhop.measures.run import Run
 from perhop.runs import one_run
 from perhop.runs.extent import workers
 from perhop.runs.parallel import parallel_map
-from perhop.scenario.warmup import duration_ns, with_warmup
-from perhop.statistics.settling import settled_from
+from perhop.scenario.traces import traces
+from perhop.scenario.warmup import AUTO, duration_ns, with_warmup
+from perhop.statistics.settling import LEVEL, settled_from
 
-PILOTS = 5
-"""Runs whose samples are averaged: a mean over runs settles when their distribution does."""
+SEEDS = range(1, 6)
+"""Seeds of the runs whose samples are averaged: a mean over runs settles when their distribution does."""
 SAMPLES = 1000
 """Samples of each of these runs."""
-_THROUGHPUT = "the throughput"
-MOST_VALUES = 5_000_000
+FEWEST_SAMPLES = 100
+"""A network that has too many flows for as many is not sampled."""
+MOST_VALUES = 2_000_000
 """Samples of all flows of a run; a large network is sampled less often."""
+LATE = 4
+"""Flows that begin behind this part of the run, a quarter, are no part of its beginning."""
+_THROUGHPUT = "the throughput"
+_KEPT = 100_000
+"""Scenarios whose warm-ups this process keeps."""
+_NAP_S = 0.05
+
+Series = dict[str, NDArray[np.float64]]
+"""Samples of one run, by what they are of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,81 +52,219 @@ class WarmUp:
 
     Attributes:
         seconds: How long it is: when the last of all series settles; half of the run if one does not; nothing
-            if all traffic ends.
-        last: The series that settles last: "the queue of `uplink`", "the throughput of `voice`".
-        settles: Whether it does so in the first half of the run, and anything is sent after.
+            if the whole run counts.
+        settles: Whether the run has a steady state, which begins in its first half.
+        why: How it was found, or why there is none, as a part of a sentence.
     """
 
     seconds: float
-    last: str
     settles: bool
-
-    def sentence(self) -> str:
-        """The way in which it was found, as a part of a sentence."""
-        if not self.settles and not self.seconds:
-            return f"{self.last} ends before the run, which so has no steady state"
-        if not self.settles:
-            return f"half of the run, as by MSER-5 {self.last} has not settled by then"
-        return f"found by MSER-5: {self.last} settles last"
+    why: str
 
     def json(self) -> dict[str, object]:
         """The values for JSON."""
-        return {"seconds": self.seconds, "last_to_settle": self.last, "settles": self.settles}
+        return {"seconds": self.seconds, "settles": self.settles, "why": self.why}
 
 
-def warmed(
-    text: str, seeds: Sequence[int], *, jobs: int | None = None, cancel: _engine.Cancel | None = None
-) -> tuple[str, WarmUp]:
-    """Find the warm-up of a scenario, and return the scenario with it; see `find`."""
-    found = find(text, seeds, jobs=jobs, cancel=cancel)
-    return with_warmup(text, f"{round(found.seconds * 1e9)}ns"), found
-
-
-def find(
-    text: str, seeds: Sequence[int], *, jobs: int | None = None, cancel: _engine.Cancel | None = None
-) -> WarmUp:
-    """Find the warm-up of a scenario: when the last of its queues and of the rates of its classes settles.
+def settled(
+    text: str,
+    *,
+    jobs: int | None = None,
+    cancel: _engine.Cancel | None = None,
+    waiting: Callable[[float], None] | None = None,
+) -> tuple[str, WarmUp | None]:
+    """Return a scenario with the warm-up that it asks for: a found one in place of `auto`, and how.
 
     Args:
-        text: Canonical JSON; its own `warmup` counts for nothing.
-        seeds: Of the runs whose samples are averaged.
+        text: Canonical JSON.
         jobs: Runs at once; as many as there are cores if not given.
         cancel: Set it from another thread to stop.
+        waiting: Called on the calling thread many times a second with what is under way, in whole runs.
 
     Raises:
         ScenarioError: The scenario cannot be run.
+        BlockError: A class in Python has failed.
         perhop._engine.Cancelled: `cancel` was set.
     """
-    scenario: dict[str, Any] = json.loads(text)
-    length_ns = duration_ns(scenario)
-    flows = sum(int(entry.get("count", 1)) for entry in scenario.get("flows", []))
-    samples = max(100, min(SAMPLES, MOST_VALUES // max(1, flows)))
-    probes = {"interval": f"{max(1, length_ns // samples)}ns"}
-    pilot = json.dumps({**scenario, "warmup": "0s", "probes": probes})
+    if not is_auto(text):
+        return text, None
     flag = cancel if cancel is not None else _engine.Cancel()
-    sampled = parallel_map(
-        lambda seed: dict(_series(Run(seed, one_run.simulate(pilot, seed, flag)))),
-        seeds,
-        jobs=workers(jobs),
-        cancel=flag,
+    threads = min(workers(jobs), len(SEEDS))
+    warm_up, *_ = parallel_map(
+        lambda _: _warm_up(text, flag), range(threads), jobs=threads, cancel=flag, waiting=waiting
     )
-    means = {name: np.mean([one[name] for one in sampled], axis=0) for name in sampled[0]}
-    return _latest(means, length_ns / 1e9)
+    return _with(text, warm_up), warm_up
+
+
+def settled_beside_others(text: str, cancel: _engine.Cancel) -> tuple[str, WarmUp | None]:
+    """Do what `settled` does on the thread that calls, which shares the work with others that do.
+
+    Raises:
+        ScenarioError, BlockError, perhop._engine.Cancelled: See `settled`.
+    """
+    if not is_auto(text):
+        return text, None
+    warm_up = _warm_up(text, cancel)
+    return _with(text, warm_up), warm_up
+
+
+def is_auto(text: str) -> bool:
+    """Whether the warm-up of a scenario, in canonical JSON, has to be found."""
+    return bool(json.loads(text).get("warmup") == AUTO)
+
+
+def _with(text: str, warm_up: WarmUp) -> str:
+    return with_warmup(text, f"{round(warm_up.seconds * 1e9)}ns")
+
+
+def _warm_up(text: str, cancel: _engine.Cancel) -> WarmUp:
+    """The warm-up of a scenario: as it was found, or found by all threads that ask for it meanwhile."""
+    key = hashlib.sha256(text.encode()).digest()
+    with _turn:
+        if (found := _found.get(key)) is not None:
+            return found
+        search = _under_way.get(key)
+        if search is None:
+            search = _under_way[key] = _Search(text)
+    try:
+        found = search.join(cancel)
+    except _engine.Cancelled:
+        raise  # other threads may go on
+    except BaseException:
+        with _turn:
+            _under_way.pop(key, None)
+        raise
+    with _turn:
+        _under_way.pop(key, None)
+        _found[key] = found
+        if len(_found) > _KEPT:
+            _found.popitem(last=False)
+    return found
+
+
+_turn = threading.Lock()
+_found: OrderedDict[bytes, WarmUp] = OrderedDict()
+_under_way: dict[bytes, _Search] = {}
+
+
+class _Search:
+    """The runs that find the warm-up of one scenario, on all threads that wait for it.
+
+    They simulate its first half, or the whole where this does not settle within its own first half.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        scenario: dict[str, Any] = json.loads(text)
+        self._whole_ns = duration_ns(scenario)
+        self._changed = threading.Condition()
+        self._sampled: dict[int, Series] = {}
+        self._left = list(SEEDS)
+        self._error: BaseException | None = None
+        self._found: WarmUp | None = None
+        self._flows = int(_engine.memory(text)["flows"])
+        self._length_ns = self._whole_ns // 2
+        why = _whole_run(scenario)
+        if why is None and self._flows * FEWEST_SAMPLES > MOST_VALUES:
+            why = "no warm-up is looked for with so many flows"
+        if why is not None:
+            self._found = WarmUp(0.0, settles=False, why=why)
+
+    def join(self, cancel: _engine.Cancel) -> WarmUp:
+        """Make runs until the warm-up is found, by this thread or another."""
+        while True:
+            with self._changed:
+                while self._found is None and self._error is None and not self._left:
+                    if cancel.is_cancelled():
+                        raise _engine.Cancelled("cancelled")
+                    self._changed.wait(_NAP_S)
+                if self._error is not None:
+                    raise self._error
+                if self._found is not None:
+                    return self._found
+                seed = self._left.pop(0)
+            self._run(seed, cancel)
+
+    def _run(self, seed: int, cancel: _engine.Cancel) -> None:
+        try:
+            sampled = dict(_series(Run(seed, one_run.simulate(self._pilot(), seed, cancel))))
+        except BaseException as error:
+            with self._changed:
+                if isinstance(error, _engine.Cancelled):
+                    self._left.append(seed)  # another thread, which goes on, may wait for it
+                else:
+                    self._error = error
+                self._changed.notify_all()
+            raise
+        with self._changed:
+            self._sampled[seed] = sampled
+            if len(self._sampled) == len(SEEDS):
+                self._conclude()
+            self._changed.notify_all()
+
+    def _pilot(self) -> str:
+        """The scenario of these runs."""
+        scenario: dict[str, Any] = json.loads(self._text)
+        samples = min(SAMPLES, MOST_VALUES // max(1, self._flows))
+        probes = {"interval": f"{max(1, self._length_ns // samples)}ns"}
+        return json.dumps({**scenario, "duration": f"{self._length_ns}ns", "warmup": "0s", "probes": probes})
+
+    def _conclude(self) -> None:
+        """Find the warm-up from the samples of all runs, or ask for longer ones."""
+        runs = [self._sampled[seed] for seed in SEEDS]
+        series = {name: np.array([run[name] for run in runs]) for name in runs[0]}
+        found = _latest(series, self._length_ns / 1e9)
+        self._sampled = {}
+        if found.settles or self._length_ns == self._whole_ns:
+            self._found = found
+        else:
+            self._left, self._length_ns = list(SEEDS), self._whole_ns
+
+
+def _whole_run(scenario: Mapping[str, Any]) -> str | None:
+    """Why the whole run of a scenario counts, as it has no one steady state, or its beginning is measured.
+
+    None if runs have to tell.
+    """
+    for link, spec in scenario["links"].items():
+        for direction, keys in ((link, spec), (f"{link} (reverse)", spec.get("reverse") or {})):
+            if keys.get("changes") or keys.get("outages"):
+                return f"`{direction}` changes meanwhile"
+    for group in scenario["flows"]:
+        name, arrivals = group["name"], group.get("arrivals") or {}
+        if "stop" in group or ("volume" in group and not arrivals) or arrivals.get("list"):
+            return f"the traffic of `{name}` ends"
+        if LATE * _last_start_ns(group) >= duration_ns(scenario):
+            return f"flows of `{name}` begin in more than its first quarter"
+        users = catalog.APPLICATION.get((group.get("application") or {}).get("model", ""), ())
+        if any(measure.name == "startup_s" for measure in users):
+            return f"how `{name}` starts is measured"
+    recorded = next((trace for trace in traces(scenario) if trace.kind != "sizes"), None)
+    return None if recorded is None else f"`{recorded.owner}` follows a recording"
+
+
+def _last_start_ns(group: Mapping[str, Any]) -> int:
+    """When the last flows of a group begin."""
+    start = str(group.get("start", "0s")).split("..")[-1].strip()
+    return int(_engine.quantity("duration", start)[0])
 
 
 def _latest(series: Mapping[str, NDArray[np.float64]], duration_s: float) -> WarmUp:
-    """Find the series that settles last."""
-    found, most = WarmUp(0.0, "nothing", settles=True), 0
-    for name, samples in series.items():
-        begins = settled_from(samples)
+    """Find the series that settles last; each is f64[p, k] of p runs."""
+    last, most, samples = "", 0, 1
+    for name, values in series.items():
+        begins = settled_from(values, LEVEL / len(series))
         if begins is None:
-            return WarmUp(duration_s / 2, name, settles=False)
+            why = f"half of the run, as by MSER-5 {name} has not settled by then"
+            return WarmUp(duration_s / 2, settles=False, why=why)
         if begins > most:
-            found, most = WarmUp(duration_s * begins / len(samples), name, settles=True), begins
-    rates = [samples for name, samples in series.items() if name.startswith(_THROUGHPUT)]
-    if any(rate.any() for rate in rates) and not any(rate[most:].any() for rate in rates):
-        return WarmUp(0.0, "the traffic", settles=False)
-    return found
+            last, most, samples = name, begins, values.shape[1]
+    rates = [values for name, values in series.items() if name.startswith(_THROUGHPUT)]
+    if any(rate.any() for rate in rates) and not any(rate[:, most:].any() for rate in rates):
+        return WarmUp(0.0, settles=False, why="the traffic ends")
+    if not most:
+        return WarmUp(0.0, settles=True, why="by MSER-5 its beginning does not differ from the rest")
+    return WarmUp(duration_s * most / samples, settles=True, why=f"found by MSER-5: {last} settles last")
 
 
 def _series(run: Run) -> Iterator[tuple[str, NDArray[np.float64]]]:

@@ -2671,7 +2671,9 @@ class Scenario(Whole):
         title: What the scenario shows, in one line.
         duration: Simulated time of one run.
         warmup: All statistics of flows, classes and links exclude this initial period, counts of packets and
-            drops included. Default: "0s".
+            drops included. `auto`: the time that runs take to settle, which `perhop run`, `perhop sweep` and
+            others that report means over runs find (results.md); what measures no steady state counts from
+            the beginning. Default: "auto".
         topology: Routers and links by a rule: generated, or from a graph.
         links: Links between routers, by name. Naming a router in a link creates it. Required without a
             `topology`. Default: {}.

@@ -1,4 +1,4 @@
-"""A scenario with another warm-up than its own, as options ask for it."""
+"""A scenario with another warm-up than its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AUTO = "auto"
 
 
 def read(scenario: ScenarioSource, warmup: str | None) -> Checked:
-    """Check a scenario with another warm-up in place of its own; without any while it is to be found.
+    """Check a scenario with another warm-up in place of its own.
 
     Args:
         scenario: See `ScenarioSource`.
@@ -29,7 +29,15 @@ def read(scenario: ScenarioSource, warmup: str | None) -> Checked:
     checked = reading.read(scenario)
     if warmup is None:
         return checked
-    return reading.read(json.loads(with_warmup(checked.text, "0s" if warmup == AUTO else warmup)))
+    return reading.read(json.loads(with_warmup(checked.text, warmup)))
+
+
+def from_the_beginning(text: str) -> str:
+    """Return a scenario, in canonical JSON, without a warm-up that would have to be found.
+
+    What measures no steady state counts from the beginning of a run.
+    """
+    return with_warmup(text, "0s") if json.loads(text)["warmup"] == AUTO else text
 
 
 def with_warmup(text: str, warmup: str) -> str:
@@ -39,13 +47,16 @@ def with_warmup(text: str, warmup: str) -> str:
         ArgumentError: It is no duration, or not below the duration of the run.
     """
     scenario: dict[str, Any] = json.loads(text)
-    try:
-        nanoseconds, _ = _engine.quantity("duration", warmup)
-    except (ValueError, TypeError) as error:
-        raise ArgumentError("warmup", f"{error}; or write {AUTO}") from None
-    if nanoseconds >= duration_ns(scenario):
-        raise ArgumentError("warmup", f"must be below the duration of {scenario['duration']}, not {warmup}")
-    return json.dumps({**scenario, "warmup": f"{nanoseconds}ns"})
+    if warmup != AUTO:
+        try:
+            nanoseconds, _ = _engine.quantity("duration", warmup)
+        except (ValueError, TypeError) as error:
+            raise ArgumentError("warmup", f"{error}; or write {AUTO}") from None
+        if nanoseconds >= duration_ns(scenario):
+            raise ArgumentError(
+                "warmup", f"must be below the duration of {scenario['duration']}, not {warmup}"
+            )
+    return _engine.scenario_from_json(json.dumps({**scenario, "warmup": warmup}), "scenario")
 
 
 def duration_ns(scenario: Mapping[str, Any]) -> int:

@@ -8,12 +8,23 @@ few values may be alike by chance; one near its end says that nothing has settle
 Queues and rates of a saturated link may stay at one value for long. Then the narrowest interval is that of
 the longest such time, however small the differences before it. So differences within one percent of the mean
 count as none: their variance is added to every interval.
+
+Stationary traffic has a narrowest interval, too, whose cut is chance: of few packets it is often long. So a
+cut counts only where the beginning differs from the rest by more than chance: all that is cut, or its first
+half, quarter and so on, as a long cut may hide a short transient. Its mean is held by Student's t against the
+means of all times behind the cut that are as long as it, in all runs together: they vary as it does, however
+samples depend on each other. And it must lie on the same side of them in every run, as one run may begin with
+a rare burst.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
+
+from perhop._engine import student_t_quantile
 
 BATCH = 5
 """Samples whose mean is one value."""
@@ -23,23 +34,64 @@ NEAR = 0.45
 """A cut beyond this part of all samples is near the end of those that are tried."""
 FEWEST = 4
 """The fewest batches for which a warm-up is looked for."""
+LEVEL = 0.01
+"""The probability at most that a beginning differs by chance, were the cut not chosen. As it is, at most one
+in fifty series that are stationary has a cut."""
 
 
-def settled_from(samples: NDArray[np.float64]) -> int | None:
-    """The first sample of the steady state by MSER-5; None if there is none.
+def settled_from(samples: NDArray[np.float64], level: float = LEVEL) -> int | None:
+    """The first sample of the steady state, 0 without a beginning that differs; None if there is none.
 
     Args:
-        samples: f64[k], at equal distances.
+        samples: f64[k] of one run, or f64[p, k] of p independent ones, at equal distances.
+        level: See `LEVEL`; a part of it, where a series is one of several.
     """
-    batches = len(samples) // BATCH
+    runs = np.atleast_2d(samples)
+    batches = runs.shape[1] // BATCH
     if batches < FEWEST:
         return None
-    means = samples[: batches * BATCH].reshape(batches, BATCH).mean(axis=1)
+    means = runs[:, : batches * BATCH].reshape(len(runs), batches, BATCH).mean(axis=2)
+    cut = _narrowest(means.mean(axis=0))
+    if not cut or not _differs(means, cut, level):
+        return 0
+    return cut * BATCH if cut <= NEAR * batches else None
+
+
+def _narrowest(means: NDArray[np.float64]) -> int:
+    """The number of batches to leave out by MSER."""
+    batches = len(means)
     left = batches - np.arange(batches)
     # The means and variances of all batches from each one on.
     rest = np.cumsum(means[::-1])[::-1] / left
     centered = means - means.mean()
     first, second = (np.cumsum((centered**power)[::-1])[::-1] / left for power in (1, 2))
     variance = np.maximum(second - first**2, 0.0) + (NEGLIGIBLE * rest) ** 2
-    cut = int(np.argmin((variance / left)[: batches // 2 + 1]))
-    return cut * BATCH if cut <= NEAR * batches else None
+    return int(np.argmin((variance / left)[: batches // 2 + 1]))
+
+
+def _differs(means: NDArray[np.float64], cut: int, level: float) -> bool:
+    """Whether the beginning differs from what follows a cut by more than chance and one percent.
+
+    Args:
+        means: f64[p, k], of the batches of p runs.
+        cut: The batches before it, at most half of them.
+        level: See `LEVEL`.
+    """
+    lengths = [cut >> halvings for halvings in range(cut.bit_length())]
+    return any(_begins_apart(means, cut, length, level / len(lengths)) for length in lengths)
+
+
+def _begins_apart(means: NDArray[np.float64], cut: int, length: int, level: float) -> bool:
+    """Whether the first batches of this number differ from what follows a cut; see `_differs`."""
+    runs, batches = means.shape
+    times = (batches - cut) // length
+    begin = means[:, :length].mean(axis=1)
+    behind = means[:, batches - times * length :].reshape(runs * times, length).mean(axis=1)
+    mean, number = float(behind.mean()), len(behind)
+    away = float(begin.mean()) - mean
+    if abs(away) <= NEGLIGIBLE * abs(mean) or not ((begin > mean).all() or (begin < mean).all()):
+        return False
+    if number == 1:
+        return True  # of one run's two halves nothing is known but that they differ
+    error = float(behind.std(ddof=1)) * math.sqrt(1 / runs + 1 / number)
+    return abs(away) > student_t_quantile(number - 1, 1 - level / 2) * error

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from perhop import _engine
 from perhop.measures import catalog, durations, fairness, finite_flows
-from perhop.runs import companions, metrics, observing, one_run
-from perhop.statistics import observations
+from perhop.runs import companions, metrics, observing, one_run, warming
+from perhop.statistics import observations, settling
 from perhop.stores.outcomes import engine_digest
 
 
@@ -31,7 +31,10 @@ class Measured:
     wall_s: float
 
 
-_MEASURING = (fairness, catalog, durations, finite_flows, observations, observing, metrics, companions)
+_MEASURING = (
+    *(fairness, catalog, durations, finite_flows, observations, observing, metrics, companions),
+    *(settling, warming),
+)
 """The modules that measure a run, besides this one."""
 
 
@@ -59,7 +62,9 @@ def simulate(scenario: str, seed: int, cancel: _engine.Cancel | None = None) -> 
         ScenarioError: The scenario cannot be run.
         perhop._engine.Cancelled: `cancel` was set.
     """
+    flag = cancel or _engine.Cancel()
+    settled, _ = warming.settled_beside_others(scenario, flag)
     began = time.perf_counter()
-    raw = one_run.simulate(scenario, seed, cancel or _engine.Cancel())
+    raw = one_run.simulate(settled, seed, flag)
     measured = companions.with_measures(raw, scenario)
     return Measured(tuple(measured), array("d", measured.values()), time.perf_counter() - began)

@@ -19,6 +19,7 @@ from perhop.plurals import counted
 from perhop.processes import memory
 from perhop.runs import extent
 from perhop.runs.parallel import parallel_map
+from perhop.scenario.warmup import from_the_beginning
 from perhop.show.declared import Factors, Row
 from perhop.show.numbers import rounded
 from perhop.statistics.judging import STATES, Judgement
@@ -229,7 +230,8 @@ def plan(studies: Sequence[Study], *, runs: int | None, seed: int) -> RunPlan:
 
     def checked(study: Study, factors: Factors) -> Cell:
         text = json.dumps(study.scenario(factors))
-        return Cell(factors, _engine.scenario_from_json(text, f"study {study.id}"))
+        # A paper says what it leaves out: a study that says nothing counts from the beginning.
+        return Cell(factors, from_the_beginning(_engine.scenario_from_json(text, f"study {study.id}")))
 
     cells = [[checked(study, factors) for factors in study.cells] for study in studies]
     seeds = [extent.seeds(seed, study.default_runs if runs is None else runs) for study in studies]

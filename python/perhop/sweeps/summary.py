@@ -15,11 +15,12 @@ import polars as pl
 
 from perhop.measures import absent
 from perhop.plurals import counted
-from perhop.runs.companions import Gathered, meets
+from perhop.runs.companions import WARMUP, Gathered, meets
 from perhop.runs.metrics import names_of
 from perhop.scenario.ranges import Value, text_of
+from perhop.scenario.warmup import duration_ns
 from perhop.show.metric_names import WIDENED, shown_name, shown_text, within
-from perhop.show.numbers import rounded
+from perhop.show.numbers import exact, rounded
 from perhop.show.report import Part, Records, Report, Text
 from perhop.statistics import stopping
 from perhop.statistics.intervals import Estimate
@@ -50,12 +51,14 @@ class PointSummary:
         estimates: By metric; None where no run has a value. With early stopping the intervals are those of
             `perhop.statistics.stopping`.
         observed: What the runs gave, by metric.
+        warmup_s: The warm-up that was found; None where the scenario sets one, or no run ended.
     """
 
     point: Point
     runs: int
     estimates: Mapping[str, Estimate | None]
     observed: Mapping[str, Observations] = field(default_factory=dict, repr=False)
+    warmup_s: float | None = None
 
 
 def counting(frame: pl.DataFrame, wanted: Sequence[Seeds]) -> dict[Seeds, pl.DataFrame]:
@@ -108,7 +111,9 @@ def summarize(plan: SweepPlan, counts: Sequence[int], store: SweepStore) -> list
         gathered = Gathered(own)
         observed = {name: gathered.of(name) for name in ordered if name in own}
         estimates = {name: estimated(one) for name, one in observed.items()}
-        out.append(PointSummary(point, runs, estimates, observed))
+        warmups = found[key, first, runs].get_column(WARMUP, default=None)
+        warmup_s = None if warmups is None else float(warmups[0])
+        out.append(PointSummary(point, runs, estimates, observed, warmup_s))
     return out
 
 
@@ -235,7 +240,21 @@ def remarks(summaries: Sequence[PointSummary]) -> list[str]:
         said.append(
             f"No {names} where a larger share was unfinished at the end of the run, or too few ended."
         )
-    return [*said, *_absent(summaries)]
+    return [*said, *_absent(summaries), *_warm_ups(summaries)]
+
+
+def _warm_ups(summaries: Sequence[PointSummary]) -> Iterator[str]:
+    """Yield how long the warm-ups are that were found."""
+    found = [(one, one.warmup_s) for one in summaries if one.warmup_s is not None]
+    if not found:
+        return
+    least, most = (pick(seconds for _, seconds in found) for pick in (min, max))
+    span = f"{exact(least)} s" if least == most else f"{exact(least)} to {exact(most)} s"
+    yield f"Warm-up, of each point as by `perhop run`: {span}, found by MSER-5."
+    late = [one for one, seconds in found if 2 * seconds == duration_ns(json.loads(one.point.scenario)) / 1e9]
+    if late:
+        where = f"{len(late)} of {counted(len(summaries), 'point')}, first at {late[0].point.label}"
+        yield f"Half of the run is left out, as it has not settled by then, at {where}."
 
 
 def _absent(summaries: Sequence[PointSummary]) -> Iterator[str]:
@@ -310,6 +329,7 @@ def to_json(
                 "factors": dict(summary.point.factors),
                 "scenario": summary.point.key,
                 "runs": summary.runs,
+                **({} if summary.warmup_s is None else {"warmup_s": summary.warmup_s}),
                 **({} if plan.until is None else _look_json(looks[place], plan.until)),
                 "metrics": {name: estimate_json(found) for name, found in summary.estimates.items()},
             }

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 OVERLOAD = """\
 title = "2 Gbit/s into 1 Gbit/s for eleven days"
 duration = "1000000s"
+warmup = "0s"
 [links.link]
 from = "a"
 to = "b"
@@ -45,6 +46,7 @@ UNRULED = OVERLOAD.replace('queue = { aqm = "drop-tail", limit = "100p" }\n', ""
 NO_DELAY = """\
 title = "Two links that take no time"
 duration = "1000s"
+warmup = "0s"
 [links.first]
 from = "a"
 to = "b"

@@ -266,6 +266,7 @@ class Draw:
         flows = [self.flow(number, path) for number in range(self.random.randint(1, 5))]
         return {
             "duration": "1s",
+            "warmup": "0s",
             **self.some(warmup=["100ms", "70ms", "333.333ms", "999999999ns"]),
             "links": links,
             "paths": {"pinned": {"via": path, "control": control}},

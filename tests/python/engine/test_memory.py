@@ -34,6 +34,7 @@ cli.main()
 """
 LINK = """\
 duration = "1000000s"
+warmup = "0s"
 [links.link]
 from = "a"
 to = "b"
@@ -96,6 +97,7 @@ CLASSES = ", ".join(
 CLASSES += ', { name = "rest", rule = { aqm = "drop-tail", limit = "9p" } }'
 NETWORK = f"""\
 duration = "1s"
+warmup = "0s"
 [topology]
 isp = {{ core = 20, aggregation = 5, edge = 10 }}
 [topology.link]
@@ -133,7 +135,10 @@ def test_a_refusal_names_what_helps_most_first(
 
 
 NEXT_LINK = (
-    LINK.partition("\n")[2].replace("links.link", "links.next").replace('"b"', '"c"').replace('"a"', '"b"')
+    LINK[LINK.index("[links") :]
+    .replace("links.link", "links.next")
+    .replace('"b"', '"c"')
+    .replace('"a"', '"b"')
 )
 
 
@@ -238,7 +243,8 @@ def test_what_links_are_said_to_take_is_what_they_take(queue: str) -> None:
     link = {"": "", "queues": f'queue = {{ scheduler = "wfq", queues = [{several}] }}'}.get(queue, queue)
     # One flow at each router fills queues, so that each has some waiting times to count.
     scenario = reading.canonical(
-        'duration = "300ms"\n[topology]\nring = 1500\n[topology.link]\nrate = "1Mbps"\ndelay = "20ms"\n'
+        'duration = "300ms"\nwarmup = "0s"\n[topology]\nring = 1500\n'
+        '[topology.link]\nrate = "1Mbps"\ndelay = "20ms"\n'
         f"{link}\n"
         '[[flows]]\nname = "udp"\ncount = 3000\nbetween = { demands = ['
         + ", ".join(f'["r{n}", "r{n % 1500 + 1}", "1Mbps"]' for n in range(1, 1501))
@@ -281,7 +287,7 @@ def test_what_a_large_network_is_said_to_take_is_what_it_takes(
     group = '[[flows]]\nname = "{}"\ncount = {}\nbetween = {{}}\ntransport = {}\n{}'
     tcp, udp = '{ tcp = "newreno", packet = "1500B" }', '{ udp = "cbr", rate = "80kbps", packet = "200B" }'
     scenario = reading.canonical(
-        f'duration = "1s"\n[topology]\nisp = {{ core = {core}, aggregation = 9, edge = 10 }}\n'
+        f'duration = "1s"\nwarmup = "0s"\n[topology]\nisp = {{ core = {core}, aggregation = 9, edge = 10 }}\n'
         'results = ["core"]\ntiers.core = { rate = "10Gbps", delay = "5ms" }\n'
         'tiers.aggregation = { rate = "200Mbps", delay = "2ms" }\n'
         '[topology.link]\nrate = "10Mbps"\ndelay = "1ms"\n'

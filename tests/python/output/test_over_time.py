@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SCENARIO = """\
 title = "Two groups"
 duration = "4s"
+warmup = "0s"
 
 [links.line]
 from = "a"

@@ -61,6 +61,7 @@ runs = 5
 objectives = ["P99 of one-way delay of talk < 30 ms", "loss of talk < 50 %"]
 [scenario]
 duration = "8s"
+warmup = "0s"
 [scenario.links.edge]
 from = "a"
 to = "b"

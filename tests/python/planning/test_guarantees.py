@@ -27,6 +27,7 @@ objectives = [
 ]
 [scenario]
 duration = "2s"
+warmup = "0s"
 [scenario.links.edge]
 from = "a"
 to = "b"

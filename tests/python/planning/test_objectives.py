@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SCENARIO = """\
 duration = "5s"
+warmup = "0s"
 [links.uplink]
 from = "a"
 to = "b"

@@ -18,6 +18,7 @@ from perhop.stores.metrics import simulate
 
 SCENARIO = """\
 duration = "12s"
+warmup = "0s"
 [links.uplink]
 from = "a"
 to = "b"

@@ -33,7 +33,7 @@ RED = {"aqm": "red", "thresholds": "5/15/0.1", "limit": "40p"}
 
 def scenario(congestion: object, ecn: str = "off", **keys: object) -> dict[str, Any]:
     """Six TCP flows at 5 Mbit/s under RED, and one of another congestion control."""
-    extra = {"duration": keys.pop("duration", "5s"), "probes": {"interval": "100ms"}}
+    extra = {"duration": keys.pop("duration", "5s"), "warmup": "0s", "probes": {"interval": "100ms"}}
     ends: dict[str, Any] = {"from": "a", "to": "b"}
     tcp = {"tcp": "newreno", "congestion": congestion, **keys}
     flows = [

@@ -39,7 +39,7 @@ def scenario(meter: object, place: str = "flow", **extra: object) -> dict[str, A
         "transport": {"tcp": "newreno"},
     }
     link: dict[str, Any] = {"from": "a", "to": "b", "rate": "5Mbps", "delay": "20ms", "queue": RIO}
-    found: dict[str, Any] = {"duration": "6s", "links": {"l": link}, "flows": [flow]}
+    found: dict[str, Any] = {"duration": "6s", "warmup": "0s", "links": {"l": link}, "flows": [flow]}
     if place == "flow":
         flow["profile"] = meter
     elif place == "profile":

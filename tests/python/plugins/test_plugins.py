@@ -32,6 +32,7 @@ def scenario(queue: object, **extra: object) -> dict[str, Any]:
     """Eight TCP flows at 5 Mbit/s."""
     return {
         "duration": "6s",
+        "warmup": "0s",
         "probes": {"interval": "100ms"},
         "links": {"l": {"from": "a", "to": "b", "rate": "5Mbps", "delay": "20ms", "queue": queue}},
         "flows": [

@@ -33,6 +33,7 @@ scenario = "small.toml"
 runs = 2
 [set]
 duration = "3s"
+warmup = "0s"
 [grid]
 "links.bottleneck.queue.gap" = ["10ms", "1s"]
 """

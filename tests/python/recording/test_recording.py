@@ -55,6 +55,7 @@ def scenario(queue: dict[str, Any], **keys: object) -> dict[str, Any]:
     return {
         "title": "Packets of a run",
         "duration": "5s",
+        "warmup": "0s",
         "links": {"core": {**link, "reverse": reverse}},
         "flows": [
             group("linux", {"tcp": "linux"}, ecn="classic", count=2),
@@ -305,6 +306,7 @@ def test_a_connection_of_a_user_is_one_of_tcp_whose_data_carries_acks(
     }
     of = {
         "duration": "5s",
+        "warmup": "0s",
         "links": {
             "core": {"from": "a", "to": "b", "rate": "10Mbps", "delay": "10ms", "queue": QUEUES["drop-tail"]}
         },

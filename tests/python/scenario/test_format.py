@@ -18,6 +18,7 @@ from perhop import _engine
 PLACES: dict[str, tuple[str | int, ...]] = {
     "Bitrate": ("links", "l", "rate"),
     "Duration": ("links", "l", "delay"),
+    "Warmup": ("warmup",),
     "Bytes": ("flows", 0, "volume"),
     "Packets": ("flows", 0, "transport", "initial-ssthresh"),
     "Depth": ("flows", 0, "transport", "window"),

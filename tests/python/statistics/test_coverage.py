@@ -15,6 +15,7 @@ from tools.coverage.truth import Times, Truth, Waits
 from perhop.measures.durations import Durations
 from perhop.runs import budget, simulate
 from perhop.scenario import reading
+from perhop.show.readable import end_names
 
 RUNS = budget.LADDER[-1]
 AMOUNT = measuring.Amount([RUNS], repetitions=25, most_runs=750, truth_from=750)
@@ -38,6 +39,37 @@ def test_intervals_cover_at_the_default_number_of_runs(name: str) -> None:
     if name == "voices":
         by_t = {row.measure: row for row in rows if row.method == "t"}
         assert by_t["links.uplink.loss"].covered < least
+
+
+STEADY = ("loss", "mean_queue_packets", "throughput_bps")
+"""Measures of a scenario's link, and of its first class."""
+
+
+def _summarized(
+    scenario: str, warmup: str, runs: int, seed: int = 1
+) -> dict[str, tuple[float, float, float]]:
+    """The mean of each of `STEADY`, and the ends of its interval."""
+    result = simulate.run(scenario, runs=runs, seed=seed, warmup=warmup)
+    row = result.group_summary().row(0, named=True) | result.link_summary().row(0, named=True)
+    return {name: (row[name], *(row[end] for end in end_names(name))) for name in STEADY}
+
+
+def test_intervals_behind_a_found_warm_up_cover_what_long_runs_say() -> None:
+    """Runs of five seconds, against a hundred behind the first five; with the beginning none does."""
+    scenario = SETTINGS["lock-out"].text
+    truth = _summarized(scenario.replace('"5s"', '"100s"'), "5s", 40)
+    least = int(stats.binom.ppf(CHANCE, AMOUNT.repetitions, page.WANTED - page.NEAR))
+    covered = {
+        (name, warmup): sum(
+            low <= truth[name][0] <= high
+            for n in range(AMOUNT.repetitions)
+            for _, low, high in (_summarized(scenario, warmup, RUNS, 1 + RUNS * n)[name],)
+        )
+        for warmup in ("auto", "0s")
+        for name in STEADY
+    }
+    assert all(count >= least for (_, warmup), count in covered.items() if warmup == "auto"), covered
+    assert covered["loss", "0s"] == covered["mean_queue_packets", "0s"] == 0
 
 
 def test_every_scenario_can_be_run_in_both_settings() -> None:

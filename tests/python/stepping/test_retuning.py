@@ -80,6 +80,7 @@ def scenario(queue: dict[str, Any] = RED, marker: str = "token-bucket") -> dict[
         rest |= {"transport": {"tcp": "linux", "congestion": "prague"}, "ecn": "accurate"}
     return {
         "duration": "4s",
+        "warmup": "0s",
         "links": {
             "l": {
                 "from": "a",
@@ -237,6 +238,7 @@ def test_packets_that_wait_stay_and_the_next_ones_leave_at_the_new_rate_by_hand(
     }
     table = {
         "duration": "4s",
+        "warmup": "0s",
         "links": {"l": {"from": "a", "to": "b", "rate": "4Mbps", "delay": "1ms", "queue": shaper}},
         "flows": [{"name": "f", "from": "a", "to": "b", "transport": cbr, "start": "0s"}],
     }

@@ -77,9 +77,12 @@ pub fn controls(scenario: &Value, toml: &str) -> Vec<Control> {
     let properties = &schema()["properties"];
     for key in ["duration", "warmup"] {
         let default = DefaultValue::of(&properties[key], "");
+        // The explorer counts from the beginning as long as nobody sets a warm-up.
+        let beginning = Value::from("0s");
+        let value = if scenario[key] == "auto" { &beginning } else { &scenario[key] };
         walk.property(
             &properties[key],
-            &scenario[key],
+            value,
             Some(&text[key]),
             &ControlPath { default, ..place(key, "run") },
         );

@@ -76,7 +76,7 @@ fn check_times(scenario: &Scenario) -> Checked {
         let text = format!("a run must be shorter than 36 years, not {}", scenario.duration);
         return refuse(&["duration"], text);
     }
-    if scenario.warmup >= scenario.duration {
+    if scenario.warmup.or_none() >= scenario.duration {
         let text =
             format!("the warm-up ({}) must end before the run does ({})", scenario.warmup, scenario.duration);
         return refuse(&["warmup"], format!("{text}; make it shorter"));

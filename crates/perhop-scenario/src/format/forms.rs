@@ -18,7 +18,12 @@ use serde::de::{self, DeserializeOwned};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::{FlowProfile, MeasuredArrivals, Profile, Queue, RateTrace, ReplayedPackets, Start, Transport};
+use super::{
+    FlowProfile, MeasuredArrivals, Profile, Queue, RateTrace, ReplayedPackets, Start, Transport, Warmup,
+};
+
+/// The warm-up that is to be found.
+const AUTO: &str = "auto";
 
 /// Returns whether a value is what a scenario that leaves it out has.
 pub(in crate::format) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -77,6 +82,43 @@ impl JsonSchema for Start {
             "type": "string",
             "pattern": format!(r"^{TIME}( *\.\. *{TIME})?$"),
             "examples": ["0s..1s", "2s"],
+        })
+    }
+}
+
+impl fmt::Display for Warmup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str(AUTO),
+            Self::Lasts(period) => period.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Warmup {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Warmup {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(text) if text == AUTO => Ok(Self::Auto),
+            other => Duration::deserialize(other).map(Self::Lasts).map_err(de::Error::custom),
+        }
+    }
+}
+
+impl JsonSchema for Warmup {
+    fn schema_name() -> Cow<'static, str> {
+        "Warmup".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": format!("^({AUTO}|{TIME})$"),
+            "examples": [AUTO, "10s"],
         })
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn of_populations(scenario: &Scenario, network: &Network) -> Vec<Prob
         if first >= end {
             continue;
         }
-        if group.volume.is_some() && group.start.last < scenario.warmup {
+        if group.volume.is_some() && group.start.last < scenario.warmup.or_none() {
             let text = format!(
                 "flows that begin during the warm-up, until {}, have no completion time; begin later, or choose a shorter `warmup`",
                 scenario.warmup

@@ -59,7 +59,13 @@ def flows(name: str, count: int, profile_mbps: float, *, burst: str) -> dict[str
 def scenario(title: str, queue: Mapping[str, str], entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The dumbbell with this queue at the bottleneck."""
     link = {"from": "edge", "to": "core", "rate": "20Mbps", "delay": "48ms", "queue": dict(queue)}
-    return {"title": title, "duration": "100s", "links": {"bottleneck": link}, "flows": list(entries)}
+    return {
+        "title": title,
+        "duration": "100s",
+        "warmup": "0s",
+        "links": {"bottleneck": link},
+        "flows": list(entries),
+    }
 
 
 # ---------------------------------------------------------------- Changes to a scenario, as plain data
