@@ -544,7 +544,10 @@ def test_reproduce_leaves_everything(perhop: Perhop, tmp_path: Path) -> None:
     }
     kept = {name for name in found if name.startswith("runs/")}
     assert found - kept == {"report.html", "manifest.json", "samples.parquet"} | plots
-    assert [len(pieces((out / name).read_bytes()).contents) for name in kept] == [14]
+    journals = {name for name in kept if name.endswith(".journal")}
+    assert [len(pieces((out / name).read_bytes()).contents) for name in journals] == [14]
+    assert len(kept - journals) == 3, "pictures, which the next report does not draw again"
+    assert all(name.startswith("runs/pictures/") for name in kept - journals)
     frame = pl.read_parquet(out / "samples.parquet")
     assert frame.columns == ["study", "seed", "out", "profile_mbps", "scheme", "metric", "unit", "value"]
     throughput = frame.filter(pl.col("metric") == "throughput")
@@ -624,7 +627,7 @@ def test_json_is_the_same_bytes_for_any_number_of_threads(
 
 
 def test_a_broken_run_is_computed_again(perhop: Perhop, tmp_path: Path, reproduced: Reproduced) -> None:
-    (journal,) = (reproduced.results_in(tmp_path) / "runs").iterdir()
+    (journal,) = (reproduced.results_in(tmp_path) / "runs").glob("*.journal")
     data = bytearray(journal.read_bytes())
     data[len(data) // 2] ^= 16
     journal.write_bytes(data)
@@ -639,7 +642,7 @@ def test_a_broken_run_is_computed_again(perhop: Perhop, tmp_path: Path, reproduc
 def test_a_whole_record_that_is_no_run_is_computed_again(
     perhop: Perhop, tmp_path: Path, reproduced: Reproduced
 ) -> None:
-    (journal,) = (reproduced.results_in(tmp_path) / "runs").iterdir()
+    (journal,) = (reproduced.results_in(tmp_path) / "runs").glob("*.journal")
     entries = [Entry.of(content) for _, content in pieces(journal.read_bytes()).contents]
     assert entries[0] is not None
     entries[0] = Entry(entries[0].key, entries[0].engine, pack({"seed": 1}))
