@@ -69,8 +69,8 @@ def reproduce(
     threads = extent.workers(jobs)
     results = Results(out=out, json_file=json_file, wide=wide)
     with interrupts.deferred():
-        from perhop.show import kept as kept_pictures
         from perhop.show import table  # behind all that may be refused: pictures load matplotlib
+        from perhop.show.kept import KeptPictures
         from perhop.show.report import as_text
         from perhop.studies import reproduction, writer
         from perhop.studies.interface import Reproduction
@@ -96,7 +96,7 @@ def reproduce(
         if pictures:
             results.say("\n" + table.prose(f"plots: {', '.join(map(str, pictures))}", results.width))
 
-    pictures = kept_pictures.KeptPictures(kept.directory / "pictures")
+    pictures = KeptPictures(kept.pictures)
     with writer.ReproductionReport(out, command, planned.studies, threads, pictures) as report:
         try:
             outcomes = _reproduced(planned, report, show, jobs=threads, store=kept, counts=counts)

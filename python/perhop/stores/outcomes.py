@@ -33,6 +33,8 @@ _LEVEL = 1
 _LENGTH = struct.Struct("<I")
 Unreadable = (ValueError, KeyError, TypeError, SyntaxError, struct.error, zlib.error)
 """Errors of `unpack` for bytes that are no packed run; numpy raises SyntaxError for an unknown type."""
+PICTURES = "pictures"
+"""The directory of a report's pictures beside its runs (`perhop.show.kept`)."""
 EARLIER = "*.npz"
 """The files of perhop's versions before the store had records."""
 
@@ -109,6 +111,7 @@ class DirectoryStore:
             OSError: The directory cannot be made or read.
         """
         self.directory = directory
+        self.pictures = directory / PICTURES
         self._say = say
         self._engine = engine_digest()
         self._lock = threading.Lock()
