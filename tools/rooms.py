@@ -31,6 +31,7 @@ ROOMS = (
     "show",
     "bounds",
     "runs",
+    "splitting",
     "stepping",
     "gym",
     "stores",

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from perhop.runs.result import Result
     from perhop.runs.simulate import run
     from perhop.scenario.builder import Scenario
+    from perhop.splitting.estimating import rare
+    from perhop.splitting.result import Rare
     from perhop.stepping.driving import Packet, drive
     from perhop.stepping.simulation import Simulation
     from perhop.studies.interface import Reproduction, reproduce
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
         "PerhopWarning",
         "Planned",
         "Probability",
+        "Rare",
         "Replay",
         "Reproduction",
         "Rerun",
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
         "drive",
         "live",
         "plan",
+        "rare",
         "replay",
         "reproduce",
         "rerun",
@@ -128,6 +132,7 @@ else:
         "PerhopWarning": "errors",
         "Planned": "planning.interface",
         "Probability": "blocks.plugins",
+        "Rare": "splitting.result",
         "Replay": "captures.replaying",
         "Reproduction": "studies.interface",
         "Rerun": "rerunning",
@@ -145,6 +150,7 @@ else:
         "drive": "stepping.driving",
         "live": "real_packets.laboratory:run",
         "plan": "planning.interface",
+        "rare": "splitting.estimating",
         "replay": "captures.replaying",
         "reproduce": "studies.interface",
         "rerun": "rerunning",

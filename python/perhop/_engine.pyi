@@ -209,6 +209,66 @@ def simulate(
         MemoryError: The run takes more than `cancel` allows.
     """
 
+def split_pilot(
+    scenario: str,
+    seed: int,
+    backlog: tuple[str, str | None, str],
+    what: tuple[str, float],
+    most_events: int,
+    cancel: Cancel | None = None,
+) -> str:
+    """Find levels for the splitting of a scenario's runs, as JSON; `perhop.splitting` reads it.
+
+    Args:
+        scenario: The scenario in JSON, as `scenario_from_toml` returns it.
+        seed: Runs of the pilot share no random numbers with other runs of this seed.
+        backlog: What says how near the event is: a link, a class of its queue or None for all, and `packets`
+            or `bytes`.
+        what: `loss` and 0; `wait` and the wait in nanoseconds; or `share` and a probability, for a quantile.
+        most_events: The pilot is given up if it takes more.
+        cancel: Set it from another thread to end it.
+
+    Returns:
+        `levels`, each with `from` and `trials`; `ending` (`reached`, `empty`, `stuck` or `unvaried`) and
+        `events`.
+
+    Raises:
+        ScenarioError: The scenario cannot be run, or the link has no such queue.
+        Cancelled: `cancel` was set.
+    """
+
+def split_run(
+    scenario: str,
+    seed: int,
+    backlog: tuple[str, str | None, str],
+    what: tuple[str, float],
+    levels: list[tuple[int, int]],
+    most_events: int,
+    cancel: Cancel | None = None,
+) -> str:
+    """Run a scenario with splitting; return what was counted, as JSON.
+
+    Args:
+        scenario: The scenario in JSON, as `scenario_from_toml` returns it.
+        seed: From 0 to 2**64 - 1.
+        backlog: See `split_pilot`.
+        what: See `split_pilot`; no `share`.
+        levels: The least backlog of each level, and its number of trials.
+        most_events: The run is given up if it takes more.
+        cancel: Set it from another thread to end the run.
+
+    Returns:
+        After the warm-up: `classes`, each with `name` and, by color, the weighted numbers of packets that
+        `arrived`, were `dropped` and `sent`; `waits`, each with `from_s`, `longest_s` and `packets`; `rare`
+        and `squares` of the event. Further `events`, `main_events`, `stays`, `rare_stays`, and of each of
+        the `levels` its `rises` and `copies`.
+
+    Raises:
+        ScenarioError: The scenario cannot be run, or the link has no such queue; or the run took too many
+            events.
+        Cancelled: `cancel` was set.
+    """
+
 def record(
     scenario: str,
     seed: int,

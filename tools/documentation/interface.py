@@ -45,6 +45,7 @@ BESIDE = (
     "perhop.runs.accessor.Plots",
     "perhop.runs.rows.Rows",
     "perhop.show.estimates.Estimates",
+    "perhop.splitting.result.Event",
     "perhop.measures.run.Group",
     "perhop.measures.run.Run",
     "perhop.scenario.reading.ScenarioLike",

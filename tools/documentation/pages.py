@@ -53,6 +53,7 @@ SECTIONS = {
         "networks",
         "hierarchy",
         "Guarantees <guarantees>",
+        "Rare events <rare-events>",
         "packets",
         "sweeps",
         "Plans <plans>",

@@ -1,10 +1,27 @@
 //! Random streams: xoshiro256++ (Blackman & Vigna 2021), one independent stream for each block.
 
+use std::cell::Cell;
+
+thread_local! {
+    /// The seed by which streams go on that this thread copies now; see [`Rng::reseeding`].
+    static RESEEDING: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
 /// A random stream. Two streams with different paths are independent; the same (seed, path) is the same
 /// stream on every platform, so adding a block changes no other block's random numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// A clone draws what its original draws, unless it is made for [other numbers](Self::reseeding).
+#[derive(Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],
+}
+
+impl Clone for Rng {
+    #[inline]
+    fn clone(&self) -> Self {
+        let Self { state } = *self;
+        RESEEDING.get().map_or(Self { state }, |seed| self.reseeded(seed))
+    }
 }
 
 /// The random streams of one place, such as a link: each block there has a stream of its own.
@@ -33,6 +50,31 @@ impl Rng {
         }
         let mut mixer = SplitMix64(seed);
         mixer.0 = mixer.next() ^ hash;
+        Self { state: std::array::from_fn(|_| mixer.next()) }
+    }
+
+    /// Makes a copy, such as of a whole run, whose random streams go on with other numbers: every stream
+    /// that this thread clones meanwhile gets a new state, which depends on its old one and on `seed` alone.
+    /// What is drawn already stays, and the originals are as they were.
+    ///
+    /// No block knows of it, so none can forget a stream of its own; this is why a thread has state here.
+    pub fn reseeding<T>(seed: u64, copy: impl FnOnce() -> T) -> T {
+        struct Before(Option<u64>);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                RESEEDING.set(self.0);
+            }
+        }
+        let _before = Before(RESEEDING.replace(Some(seed)));
+        copy()
+    }
+
+    #[cold]
+    fn reseeded(&self, seed: u64) -> Self {
+        let mut mixer = SplitMix64(seed);
+        for word in self.state {
+            mixer.0 = mixer.next() ^ word;
+        }
         Self { state: std::array::from_fn(|_| mixer.next()) }
     }
 
@@ -159,6 +201,21 @@ mod tests {
             [Rng::stream(1, "a"), Rng::stream(1, "b"), Rng::stream(2, "a")].map(|mut r| r.next_u64());
         streams.sort_unstable();
         assert!(streams.windows(2).all(|w| w[0] != w[1]));
+    }
+
+    #[test]
+    fn copies_with_other_numbers_depend_on_the_seed_and_on_the_stream() {
+        let original = [Rng::stream(1, "a"), Rng::stream(1, "b")];
+        let copy = |seed| Rng::reseeding(seed, || original.clone());
+        let first = |streams: &[Rng; 2]| streams.clone().map(|mut stream| stream.next_u64());
+        assert_eq!(copy(7), copy(7));
+        let mut drawn = [original.clone(), copy(7), copy(8)].map(|streams| first(&streams)).concat();
+        drawn.sort_unstable();
+        assert!(drawn.windows(2).all(|pair| pair[0] != pair[1]), "{drawn:?}");
+        // A panic within ends it, too.
+        let panicked = std::panic::catch_unwind(|| Rng::reseeding(7, || panic!("within")));
+        assert!(panicked.is_err());
+        assert_eq!(original.clone(), original);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod live;
 mod outcome;
 mod record;
 mod replay;
+mod splitting;
 mod stepping;
 mod watchdog;
 
@@ -413,6 +414,8 @@ mod _engine {
     use crate::record::{record, record_format};
     #[pymodule_export]
     use crate::replay::replay;
+    #[pymodule_export]
+    use crate::splitting::{split_pilot, split_run};
     #[pymodule_export]
     use crate::stepping::{Stepper, duration_ns};
     #[pymodule_export]

@@ -30,6 +30,7 @@ mod packet;
 mod probe;
 mod routing;
 mod sampling;
+pub mod splitting;
 mod timed;
 pub mod transport;
 mod watch;

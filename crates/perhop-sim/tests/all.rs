@@ -25,6 +25,7 @@ mod policing;
 mod populations;
 mod rate_based;
 mod several_queues;
+mod splitting;
 mod stepping;
 mod threads;
 mod throughput_guarantees;

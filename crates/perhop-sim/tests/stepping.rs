@@ -42,7 +42,7 @@ fn network(queue: &SchedulerParams) -> Network {
 }
 
 /// Every row of ordinary parameters as a queue.
-fn every_queue() -> Vec<SchedulerParams> {
+pub(crate) fn every_queue() -> Vec<SchedulerParams> {
     let read = |tag: &str, (name, table): (&str, &str)| {
         let mut table: serde_json::Value = serde_json::from_str(table).unwrap();
         table[tag] = ordinary::block(name).into();

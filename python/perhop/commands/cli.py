@@ -35,6 +35,7 @@ COMMANDS = (
     ("export", "Write a link's queue and meters as a router's configuration.", "export:export"),
     ("run", "Simulate a scenario of your own.", "run:run"),
     ("bound", "Derive what no run of a scenario can exceed.", "bound:bound"),
+    ("rare", "Estimate rare losses and long waits by splitting.", "rare:rare"),
     ("scenario", "Print a study's scenario, to change it or to run it on real packets.", "scenario:scenario"),
     ("live", "Run a scenario on real packets, with the kernel's TCP.", "live:live"),
     ("compare", "Compare the simulator with real packets, number by number.", "compare:compare"),
@@ -115,6 +116,7 @@ app = typer.Typer(
         "  perhop import edge.cfg        a router's configuration as a scenario\n"
         "  perhop run my.toml            a scenario of your own\n"
         "  perhop bound my.toml          what no run of it can exceed\n"
+        "  perhop rare my.toml           losses of one packet in a million\n"
         "  perhop live my.toml           the same scenario on real packets\n"
         "  perhop compare my.toml        both, and whether they agree\n"
         "  perhop replay in.pcap my.toml packets of a capture at the scenario's link\n"

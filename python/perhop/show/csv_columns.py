@@ -181,6 +181,26 @@ _PLANNED: Section = {
     "point": ("", "The setting and the demand of the run."),
 }
 
+_ESTIMATED: Section = {
+    "value": ("", "The estimate, in the unit of the row: a share of packets, or a wait."),
+}
+
+_LEVELS: Section = {
+    "level": ("", "The number of the level, from 1 for the lowest."),
+    "backlog": ("", "The least backlog of the level, in the unit of the row."),
+    "trials": ("", "How many trials go on where one rises to the level, the original included."),
+    "rises": ("", "How often trials rose to the level, over all runs."),
+    "copies": ("", "The trials that were copied there, over all runs."),
+}
+
+_SPLIT: Section = {
+    "events": ("", "Events of all trials of the run."),
+    "main_events": ("", "Events of its main trial, which is a plain run."),
+    "stays": ("", "Stays of its main trial above the first level."),
+    "rare_stays": ("", "Stays in which the event happened, in any trial."),
+    "rare": ("", "How often the event happened, by weight: on average as often as in a plain run."),
+}
+
 _BOUNDED: Section = {
     **{
         f"{of}_reason": ("", f"Why there is no bound of the {of}; empty where there is one.")
@@ -323,6 +343,9 @@ class Columns:
             "links": of_queue,
             "link_classes": of_queue,
             "flows": {**columns["flow"], **bounds_of_flows},
+            "estimates": _ESTIMATED,
+            "levels": _LEVELS,
+            "runs": _SPLIT,
             "steps": {"text": ("", "What the step of the derivation says.")},
             "flows-over-time": _OVER_TIME,
             "queues-over-time": _OVER_TIME,

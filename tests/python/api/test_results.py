@@ -49,6 +49,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
     return {
         "run": ran,
         "bound": package.bound(small),
+        "rare": package.rare(small, runs=2, levels=[(5, 2)]),
         "sweep": package.sweep({**common, "grid": GRID}, store=store),
         "tune": package.tune({**common, **SEARCH, "trials": 2, "validation-runs": 2}, store=store),
         "plan": package.plan({**common, **PLAN}, store=store),

@@ -470,7 +470,7 @@ def test_help_and_version_wait_for_nothing_heavy(arguments: Sequence[str]) -> No
         (("run", "small.toml", "--json", "missing/x.json"), "missing/x.json: cannot be written"),
         *(
             ((command, "missing.toml"), "missing.toml: no such file")
-            for command in ("bound", "live", "compare", "witness", "topology")
+            for command in ("bound", "rare", "live", "compare", "witness", "topology")
         ),
     ],
 )

@@ -46,6 +46,7 @@ to = "tc"
 INPUTS = {
     "run": ("small.toml",),
     "bound": ("small.toml",),
+    "rare": ("small.toml", "--runs", "2"),
     "live": ("small.toml",),
     "compare": ("small.toml",),
     "witness": ("small.toml",),

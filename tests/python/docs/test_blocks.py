@@ -38,6 +38,7 @@ SHOWING = {
     "data.md",
     "plans.md",
     "guarantees.md",
+    "rare-events.md",
     "questions.md",
     "which-aqm.md",
 }

@@ -78,6 +78,7 @@ objectives = ["throughput of call > 10 kbit/s"]
 COMMANDS = {
     "run": ("run", "line.toml", "--runs", "2"),
     "bound": ("bound", "line.toml"),
+    "rare": ("rare", "line.toml", "--runs", "2", "--levels", "2:2"),
     "sweep": ("sweep", "sweep.toml"),
     "tune": ("tune", "tune.toml"),
     "plan": ("plan", "plan.toml"),
@@ -87,6 +88,7 @@ COMMANDS = {
 FILES = {
     "run": {"classes", "links", "flows", "flows-over-time", "queues-over-time"},
     "bound": {"classes", "links", "flows"},
+    "rare": {"estimates", "levels", "runs"},
     "sweep": {"points"},
     "tune": {"trials", "front"},
     "plan": {"now-objectives"},

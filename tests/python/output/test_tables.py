@@ -94,6 +94,7 @@ COMMANDS = {
     "run": ("run", "mixed.toml", "--runs", "2"),
     "bound": ("bound", "mixed.toml"),
     "bound, steps": ("bound", "mixed.toml", "--steps"),
+    "rare": ("rare", "mixed.toml", "--link", "a bottleneck with a long name", "--runs", "2"),
     "sweep": ("sweep", "sweep.toml"),
     "tune": ("tune", "tune.toml"),
     "list studies": ("list", "studies"),

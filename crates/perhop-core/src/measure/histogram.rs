@@ -340,7 +340,8 @@ pub fn delay_bin(delay: Duration) -> usize {
     (bin as usize).min(BINS - 1)
 }
 
-fn lower_edge(bin: usize) -> Duration {
+/// Returns the shortest delay of the bin of this [number](delay_bin).
+pub fn lower_edge(bin: usize) -> Duration {
     let (octave, within) = (bin as u64 / BINS_PER_OCTAVE, bin as u64 % BINS_PER_OCTAVE);
     let units = if octave == 0 { within } else { (BINS_PER_OCTAVE + within) << (octave - 1) };
     Duration::from_nanos(units << UNIT_SHIFT)

@@ -8,7 +8,7 @@ mod product_limit;
 mod quantile;
 
 pub use capacity::{RateChange, RateHistory, Usage};
-pub use histogram::{DelayBins, DelayHistogram, FlowDelays, delay_bin};
+pub use histogram::{DelayBins, DelayHistogram, FlowDelays, delay_bin, lower_edge};
 pub use outcome::{ClassOutcome, DelayOutcome, LinkOutcome, MeterOutcome};
 pub use port::{Counted, PortStatistics, PortView, TransitCounts};
 pub use product_limit::{ProductLimit, quantile_with_open};

@@ -9,6 +9,8 @@
 //! eighth of all numbers that the population has taken, else the flow takes a new one. So an engine that is
 //! ahead of the clock rarely needs to find out which flows are over at some time.
 
+use std::sync::Arc;
+
 use perhop_core::Instant;
 
 use crate::engine::setup::PopulationPlace;
@@ -44,7 +46,7 @@ struct Population {
     headers: u16,
     draws: Draws,
     next: Option<Arrival>,
-    records: Vec<FlowRecord>,
+    records: Records,
     /// The count of numbers that the population has taken.
     numbers: usize,
     /// The free ones among these numbers, the lowest last.
@@ -56,6 +58,36 @@ struct Population {
     counts: Counts,
     /// The transit times of these flows' packets, where they are measured.
     transit: TransitMeter,
+}
+
+/// So many records are together.
+const TOGETHER: usize = 256;
+
+/// The records of all flows that have begun. A copy of a run shares those that neither changes any more.
+#[derive(Clone, Debug, Default)]
+struct Records {
+    /// Each but the last has [`TOGETHER`].
+    parts: Vec<Arc<Vec<FlowRecord>>>,
+    len: usize,
+}
+
+impl Records {
+    fn push(&mut self, record: FlowRecord) {
+        if self.len.is_multiple_of(TOGETHER) {
+            self.parts.push(Arc::new(Vec::with_capacity(TOGETHER)));
+        }
+        self.parts.last_mut().into_iter().for_each(|last| Arc::make_mut(last).push(record));
+        self.len += 1;
+    }
+
+    /// Notes when the flow of this record completed.
+    fn complete(&mut self, record: usize, at: Instant) {
+        Arc::make_mut(&mut self.parts[record / TOGETHER])[record % TOGETHER].completed = at;
+    }
+
+    fn all(&self) -> Vec<FlowRecord> {
+        self.parts.iter().flat_map(|part| part.iter().copied()).collect()
+    }
 }
 
 /// A flow of a population.
@@ -103,7 +135,7 @@ impl Populations {
                 headers: workload.headers,
                 next: draws.next(),
                 draws,
-                records: Vec::new(),
+                records: Records::default(),
                 numbers: 0,
                 free: Vec::new(),
                 over: Vec::new(),
@@ -117,6 +149,15 @@ impl Populations {
     /// Returns when each population's first flow begins.
     pub(super) fn first_arrivals(&self) -> impl Iterator<Item = (usize, Instant)> {
         self.all.iter().enumerate().filter_map(|(number, population)| Some((number, population.next?.at)))
+    }
+
+    /// Draws anew when the next flow of each population begins, given that it has not by now. Returns when
+    /// the next flows begin.
+    pub(super) fn redraw(&mut self, now: Instant) -> impl Iterator<Item = (usize, Instant)> {
+        for population in &mut self.all {
+            population.next = population.draws.redraw(population.next, now);
+        }
+        self.first_arrivals()
     }
 
     /// Returns the flow of the network that represents a population.
@@ -184,7 +225,7 @@ impl Populations {
             population.numbers += 1;
             *first + members.len()
         });
-        let record = population.records.len();
+        let record = population.records.len;
         let origin = Origin {
             spec: population.home.place.number as u32,
             member: Some(record as u32),
@@ -218,7 +259,7 @@ impl Populations {
         free.sort_unstable_by(|one, other| other.cmp(one));
         for &number in &*free {
             let flow = flows.flow(number);
-            records[members[number - *first].record].completed = flow.completed().unwrap_or(Instant::NEVER);
+            records.complete(members[number - *first].record, flow.completed().unwrap_or(Instant::NEVER));
             if let Some(meter) = flow.transit() {
                 transit.add(meter);
             }
@@ -250,7 +291,7 @@ impl Populations {
                     population.transit.add(meter);
                 }
                 let completed = flow.completed().filter(|&at| at <= now);
-                population.records[member.record].completed = completed.unwrap_or(Instant::NEVER);
+                population.records.complete(member.record, completed.unwrap_or(Instant::NEVER));
             }
         }
         let mut populations = all.into_iter().peekable();
@@ -266,9 +307,10 @@ impl Populations {
                 outcome.mean_transit_s = population.transit.mean();
                 outcome.p99_transit_s = population.transit.p99();
             }
-            outcome.started = population.records.first().map(|first| first.started);
-            let mean_open = mean_open(&population.records, now, times);
-            ended.push(PopulationOutcome { flow: number, flows: population.records, mean_open });
+            let records = population.records.all();
+            outcome.started = records.first().map(|first| first.started);
+            let mean_open = mean_open(&records, now, times);
+            ended.push(PopulationOutcome { flow: number, flows: records, mean_open });
             outcome
         });
         (outcomes.collect(), ended)
@@ -299,7 +341,7 @@ impl Population {
         let Arrival { at, size } = arrival;
         let packets = Packets::of(size, spec.transport.packet_sizes().0, *headers);
         let spec = FlowSpec {
-            name: format!("{}#{}", spec.name, records.len()),
+            name: format!("{}#{}", spec.name, records.len),
             start: (at, at),
             volume: Some(packets.all),
             ..spec.clone()

@@ -4,11 +4,14 @@
 //! The reference engine shows everything at any time. The batched engine simulates hosts ahead of the clock,
 //! so it shows links only, and takes no changes.
 
+use std::sync::Arc;
+
 use perhop_core::measure::PortView;
 use perhop_core::units::{UnitError, split_key};
-use perhop_core::{Bitrate, Duration, Imbalance, Instant};
+use perhop_core::{Bitrate, Duration, Imbalance, Instant, Rng};
 
 use super::failure::Failure;
+use super::reference::{Passed, Reference};
 use super::retuning::{ChangedPlace, Retuned};
 use super::simulation::{Run, Simulation};
 use crate::choice::Engine;
@@ -16,6 +19,7 @@ use crate::flow::FlowState;
 use crate::network::{FlowSpec, LinkSpec, Network, TransportSpec};
 use crate::observer::Observation;
 use crate::outcome::Outcome;
+use crate::splitting::Importance;
 use crate::transport::tcp::TcpParams;
 use crate::transport::tcp::congestion::ForeignCongestionParams;
 use crate::transport::udp::UdpParams;
@@ -33,7 +37,7 @@ use crate::transport::udp::UdpParams;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Stepping {
-    network: Network,
+    network: Arc<Network>,
     simulation: Simulation,
 }
 
@@ -127,7 +131,7 @@ impl Stepping {
     /// A flow's endpoints are not connected, or not by its path; the batched engine refuses the network.
     pub fn new(network: &Network, seed: u64, engine: Engine) -> Result<Self, Failure> {
         let simulation = Simulation::on_engine(network, seed, engine)?;
-        Ok(Self { network: network.clone(), simulation })
+        Ok(Self { network: Arc::new(network.clone()), simulation })
     }
 
     /// Steps on the reference engine, while an observer sees what becomes of packets at links. A clone has
@@ -141,6 +145,20 @@ impl Stepping {
             engine.observe(observation);
         }
         Ok(stepping)
+    }
+
+    /// Returns a copy that goes on with other random numbers, which depend on this seed: every block keeps
+    /// its state, and draws anew from now on. Classes in Python do so as far as they draw from the stream
+    /// that they are given. On the reference engine, sources over UDP and populations with Poisson arrivals
+    /// also draw anew when their next packet or flow comes, given that it has not by now; what others have
+    /// drawn stays. Either way the copy follows the law of the run, given its state.
+    #[must_use]
+    pub fn reseeded(&self, seed: u64) -> Self {
+        let mut copy = Rng::reseeding(seed, || self.clone());
+        if let Run::Reference(engine) = &mut copy.simulation.run {
+            engine.redraw();
+        }
+        copy
     }
 
     /// The network as it is by now.
@@ -264,8 +282,40 @@ impl Stepping {
                 }
             }
         }
-        self.network = network.clone();
+        self.network = Arc::new(network.clone());
         Ok(())
+    }
+
+    /// Counts from now on what passes the link of this importance. False if the link has no queue.
+    pub(crate) fn count(&mut self, importance: Importance) -> bool {
+        let Run::Reference(engine) = &mut self.simulation.run else { return false };
+        engine.count(importance)
+    }
+
+    /// Returns how important the state of the queue is that is counted.
+    pub(crate) fn importance(&self) -> u64 {
+        self.reference().importance()
+    }
+
+    /// Returns what passed the link that is counted since this was last asked for.
+    pub(crate) fn passed(&mut self) -> impl Iterator<Item = Passed> {
+        let Run::Reference(engine) = &mut self.simulation.run else { unreachable!("it counts") };
+        engine.passed()
+    }
+
+    /// Checks that the queue that is counted has conserved its packets.
+    pub(crate) fn balance(&self) -> Result<(), Imbalance> {
+        self.reference().balance()
+    }
+
+    /// Returns the number of events so far.
+    pub(crate) fn handled(&self) -> u64 {
+        self.reference().handled()
+    }
+
+    fn reference(&self) -> &Reference {
+        let Run::Reference(engine) = &self.simulation.run else { unreachable!("it counts") };
+        engine
     }
 
     /// Runs to the end, checks that every queue conserved its packets, and returns what was measured.

@@ -260,6 +260,11 @@ impl Flow {
         self.rare.start.min(self.rare.stop)
     }
 
+    /// Draws the time of the sender's next packet anew, given that it has not come by now.
+    pub(crate) fn redraw(&mut self, now: Instant) {
+        self.sending.redraw(&mut self.sender, now);
+    }
+
     /// Does what is due at the sender, or by its application. [`transmit`](Self::transmit) comes next.
     pub(crate) fn wake_sender(&mut self, now: Instant) {
         if now >= self.rare.start {

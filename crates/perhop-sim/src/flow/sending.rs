@@ -16,7 +16,7 @@ use crate::events::Schedule;
 use crate::network::FlowSpec;
 use crate::packet::{Marks, SimPacket};
 use crate::transport::metadata::Metadata;
-use crate::transport::{Ack, Source, Transmit};
+use crate::transport::{Ack, Sender, Source, Transmit};
 use crate::wire::Wire;
 
 /// Takes the packets that a host sends.
@@ -115,6 +115,11 @@ impl SendingHost {
         self.marked_at.retune(spec, now)?;
         self.template = self.template.contracted(spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of));
         Ok(())
+    }
+
+    /// Draws the time of the sender's next packet anew, where that is by chance.
+    pub(super) fn redraw(&mut self, sender: &mut Sender, now: Instant) {
+        sender.redraw(&mut Context { now, rng: &mut self.rare.rng });
     }
 
     /// Sends the full packets of a source's short way, marked, over the host's wire.

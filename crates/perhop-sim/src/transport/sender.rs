@@ -50,6 +50,13 @@ impl Sender {
         }
     }
 
+    /// Draws the time of the next packet of UDP anew, given that it has not come by now.
+    pub(crate) fn redraw(&mut self, cx: &mut Context<'_>) {
+        if let Self::Udp(udp) = self {
+            udp.redraw(cx);
+        }
+    }
+
     /// Gives these parameters to a congestion control of TCP that is implemented outside.
     pub(crate) fn set_control(&mut self, params: &ForeignCongestionParams) {
         if let Self::Tcp(tcp) = self {

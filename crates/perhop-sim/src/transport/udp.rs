@@ -154,6 +154,8 @@ pub struct UdpSender {
     gaps: Gaps,
     spurts: Option<Spurts>,
     next: Instant,
+    /// When the time of the next packet was drawn; `None` before the first packet.
+    drawn: Option<Instant>,
     left: Option<u64>,
     /// When it sent the last packet of its volume or its trace; `None` before.
     finished: Option<Instant>,
@@ -165,6 +167,9 @@ pub struct UdpSender {
     statistics: SenderStatistics,
 }
 
+/// So often is a time drawn anew at most.
+const MOST_REDRAWS: usize = 64;
+
 /// When an on-off source is on.
 #[derive(Clone, Debug)]
 struct Spurts {
@@ -173,6 +178,8 @@ struct Spurts {
     periods: Periods,
     /// When the spurt ends that is on now; `None` before the first.
     end: Option<Instant>,
+    /// The end of the spurt that was on before the time of the next packet was drawn.
+    before: Option<Instant>,
 }
 
 impl UdpSender {
@@ -187,8 +194,10 @@ impl UdpSender {
                 off,
                 periods: params.periods.unwrap_or_default(),
                 end: None,
+                before: None,
             }),
             next: Instant::NEVER,
+            drawn: None,
             left: packets(volume, params.packet),
             finished: None,
             waiting: None,
@@ -212,8 +221,28 @@ impl UdpSender {
     fn send(&mut self, cx: &mut Context<'_>) -> u32 {
         let sequence = self.number();
         let next = cx.now + self.gaps.draw(cx.rng);
+        self.drawn = Some(cx.now);
         self.next = self.spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(cx.now, next, cx.rng));
         sequence
+    }
+
+    /// Draws the time of the next packet anew, given that it has not come by now: by rejection. Where that
+    /// takes long, the time stays.
+    pub(super) fn redraw(&mut self, cx: &mut Context<'_>) {
+        let Some(drawn) = self.drawn else { return };
+        let has_next = self.left != Some(0) && self.waiting.is_none() && self.replayed.is_none();
+        if !has_next || self.next <= cx.now || self.next == Instant::NEVER {
+            return;
+        }
+        for _ in 0..MOST_REDRAWS {
+            let next = drawn + self.gaps.draw(cx.rng);
+            let mut spurts = self.spurts.clone().map(|spurts| Spurts { end: spurts.before, ..spurts });
+            let next = spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(drawn, next, cx.rng));
+            if next > cx.now {
+                (self.next, self.spurts) = (next, spurts);
+                return;
+            }
+        }
     }
 
     /// Sends what the application has handed over, at once.
@@ -339,6 +368,7 @@ impl Source for UdpSender {
 impl Spurts {
     /// Returns when a packet leaves that would at `next` if the source stayed on: time off does not count.
     fn skip_silence(&mut self, now: Instant, mut next: Instant, rng: &mut Rng) -> Instant {
+        self.before = self.end;
         let mut end = match self.end {
             Some(end) => end,
             None => now + self.periods.draw(self.on, rng),

@@ -180,6 +180,20 @@ impl Draws {
     }
 }
 
+impl Draws {
+    /// Returns the next flow drawn anew, when it begins and what it sends, given that it has not begun by
+    /// now; as it was if that is not by chance, or it begins now. A Poisson process has no memory.
+    pub(crate) fn redraw(&mut self, next: Option<Arrival>, now: Instant) -> Option<Arrival> {
+        match (&mut self.process, next) {
+            (Process::Poisson(_, _, last), Some(arrival)) if arrival.at > now => {
+                *last = now;
+                self.next()
+            }
+            _ => next,
+        }
+    }
+}
+
 impl Iterator for Draws {
     type Item = Arrival;
 

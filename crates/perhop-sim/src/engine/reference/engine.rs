@@ -4,8 +4,9 @@ use perhop_core::control::Message;
 use perhop_core::measure::PortView;
 use perhop_core::{Imbalance, Instant};
 
-use super::link::Link;
+use super::link::{Link, Queue};
 use super::pending::Pending;
+use super::tally::{Passed, Tally, balance};
 use super::tap::Tap;
 use super::timers::Timers;
 use crate::control::{Channels, Destination, Post};
@@ -19,6 +20,7 @@ use crate::observer::Observation;
 use crate::outcome::Outcome;
 use crate::packet::SimPacket;
 use crate::sampling::{Ports, Recorder};
+use crate::splitting::Importance;
 use crate::watch::{Progress, WATCH_INTERVAL, Watch};
 use crate::window_control::WindowControls;
 
@@ -53,6 +55,8 @@ pub(in crate::engine) struct Reference {
     pub(super) sent: Vec<SimPacket>,
     /// The tap of an observer. It costs other runs a check where a packet comes to a link and leaves it.
     pub(super) tap: Option<Box<Tap>>,
+    /// What passes a link, for a run that is split.
+    pub(super) tally: Option<Box<Tally>>,
     /// Events so far, and packets that came to links.
     pub(super) handled: u64,
     pub(super) hops: u64,
@@ -93,6 +97,7 @@ impl Reference {
             user_timers,
             sent: Vec::new(),
             tap: None,
+            tally: None,
             handled: 0,
             hops: 0,
         };
@@ -103,6 +108,52 @@ impl Reference {
     /// Shows the packets at its links to an observer.
     pub(in crate::engine) fn observe(&mut self, observation: Observation) {
         self.tap = Some(Box::new(Tap::new(observation, self.links.len())));
+    }
+
+    /// Counts from now on what passes the link of this importance. False if the link has no queue.
+    pub(in crate::engine) fn count(&mut self, importance: Importance) -> bool {
+        let Some(Link { queue: Queue::Managed(managed), .. }) = self.links.get(importance.link) else {
+            return false;
+        };
+        self.tally = Some(Box::new(Tally::new(importance, &managed.port)));
+        true
+    }
+
+    /// Draws anew when sources send their next packets and the next flows of populations begin, given that
+    /// they have not by now.
+    pub(in crate::engine) fn redraw(&mut self) {
+        for flow in 0..self.flows.len() {
+            self.flows[flow].redraw(self.now);
+            self.set_timer(flow);
+        }
+        self.arrivals = Pending::default();
+        for (population, at) in self.populations.redraw(self.now) {
+            self.arrivals.push(Event { at, source: Sources::population(population) });
+        }
+    }
+
+    /// Returns how important the state of the queue is that is counted.
+    pub(in crate::engine) fn importance(&self) -> u64 {
+        self.tally.as_ref().map_or(0, |tally| tally.importance())
+    }
+
+    /// Returns what passed the link that is counted since this was last asked for.
+    pub(in crate::engine) fn passed(&mut self) -> impl Iterator<Item = Passed> {
+        self.tally.iter_mut().flat_map(|tally| tally.passed())
+    }
+
+    /// Checks that the queue that is counted has conserved its packets.
+    pub(in crate::engine) fn balance(&self) -> Result<(), Imbalance> {
+        let link = self.tally.as_ref().map(|tally| &self.links[tally.link()]);
+        match link.map(|link| &link.queue) {
+            Some(Queue::Managed(managed)) => balance(&managed.port),
+            None | Some(Queue::Unlimited(_)) => Ok(()),
+        }
+    }
+
+    /// Returns the number of events so far.
+    pub(in crate::engine) fn handled(&self) -> u64 {
+        self.handled
     }
 
     /// Handles all events up to and including `until`, or until the watch stops the run.

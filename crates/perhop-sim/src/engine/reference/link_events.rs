@@ -4,6 +4,7 @@ use perhop_core::{Color, Instant, Offered, Reason, Served};
 
 use super::engine::Reference;
 use super::link::{Link, Queue};
+use super::tally::Act;
 use super::tap::Seen;
 use crate::control::Post;
 use crate::engine::setup::Step;
@@ -105,6 +106,11 @@ impl Reference {
                     let seen = Seen { link: number, packet, flow, now: self.now };
                     tap.arrival(seen, &offered, &managed.port);
                 }
+                if let Some(tally) = self.tally.as_mut().filter(|tally| tally.link() == number) {
+                    let is_dropped = matches!(offered, Offered::Dropped(..));
+                    let act = if is_dropped { Act::Refused } else { Act::Admitted };
+                    tally.look(&managed.port, self.now, act);
+                }
                 if let (Offered::Idle, Some(medium)) = (&offered, medium) {
                     medium.idle(self.now);
                 }
@@ -123,6 +129,7 @@ impl Reference {
         while let Queue::Managed(managed) = &mut self.links[number].queue
             && let Some((packet, reason)) = managed.port.shed(self.now)
         {
+            self.count_left(number, packet);
             self.observe_drop(number, packet, reason);
             self.lose(packet);
         }
@@ -149,9 +156,11 @@ impl Reference {
                 Served::Sent(packet, free_at) => {
                     managed.services.push(free_at);
                     let at = free_at + managed.delay;
+                    self.count_left(number, packet);
                     return self.propagate(number, packet, self.now, at);
                 }
                 Served::Dropped(packet, reason) => {
+                    self.count_left(number, packet);
                     self.observe_drop(number, packet, reason);
                     self.lose(packet);
                 }
@@ -187,6 +196,15 @@ impl Reference {
         if let Some(tap) = &mut self.tap {
             let flow = &self.flows[packet.flow()];
             tap.show(Seen { link: number, packet, flow, now: self.now }, PacketEvent::Dropped(reason));
+        }
+    }
+
+    /// Counts a packet that has left the queue of a link, if that is counted.
+    fn count_left(&mut self, number: usize, packet: SimPacket) {
+        if let Some(tally) = self.tally.as_mut().filter(|tally| tally.link() == number)
+            && let Queue::Managed(managed) = &self.links[number].queue
+        {
+            tally.look(&managed.port, self.now, Act::Left(packet.header().arrived));
         }
     }
 

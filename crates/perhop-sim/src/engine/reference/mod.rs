@@ -18,9 +18,11 @@ mod link;
 mod link_events;
 mod members;
 mod pending;
+mod tally;
 mod tap;
 mod timers;
 
 pub(super) use engine::Reference;
 #[cfg(test)]
 pub(crate) use pending::Pending;
+pub(crate) use tally::{Fate, Passed};
