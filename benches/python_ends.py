@@ -31,8 +31,9 @@ RUNNER = """\
 import json, sys
 sys.path.append(sys.argv[3])
 from perhop import _engine
+from perhop.scenario.warmup import from_the_beginning
 text, _ = _engine.read_json(open(sys.argv[1]).read(), "benchmark")
-raw = _engine.simulate(text, int(sys.argv[2]))
+raw = _engine.simulate(from_the_beginning(text), int(sys.argv[2]))
 users = [one["measures"]["responses"] for one in raw["applications"]]
 print(int(sum(users) if users else raw["flows"]["delivered_packets"].sum()))
 """

@@ -55,6 +55,8 @@ def main() -> None:
     file = Path(sys.argv[1])
     read = engine.scenario_from_toml if file.suffix == ".toml" else engine.scenario_from_json
     scenario = read(file.read_text(encoding="utf-8"), "benchmark")
+    if (content := json.loads(scenario))["warmup"] == "auto":
+        scenario = json.dumps({**content, "warmup": "0s"})  # the whole run counts
     threads = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     begin = time.perf_counter()
     result = engine.simulate(scenario, int(sys.argv[2]), threads=threads)

@@ -36,6 +36,7 @@ from perhop.sweeps.summary import summarize, to_json
 
 SCENARIO = """
 duration = "{duration}"
+warmup = "0s"
 
 [links.uplink]
 from = "a"

@@ -44,7 +44,7 @@ def _how(result: Result) -> str:
 
 
 def _no_warmup(result: Result) -> str:
-    return "the scenario sets no warm-up" if result.warm_up is None else result.warm_up.why
+    return "its warm-up is 0 s" if result.warm_up is None else result.warm_up.why
 
 
 _MOSTLY = 0.9

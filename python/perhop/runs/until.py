@@ -82,10 +82,12 @@ class Reached:
             widest = f"that of {shown_name(found.metric).partition(',')[0]}, {value}{within}"
         if self.rule.is_met(found):
             return f"As `until` asks, the intervals of {aim}; the last to be so is {widest}. {WIDENED}"
-        said = f"Not as `until` asks: after {counted(found.runs, 'run')}, the most that may be made"
         if not found.metric:
-            return f"{said}, no run has a value of {_of(self.rule)}."
-        less = "as it is 0, or not all runs have it"
+            return (
+                f"Not as `until` asks: none of {counted(found.runs, 'run')} has a value of {_of(self.rule)}."
+            )
+        said = f"Not as `until` asks: after {counted(found.runs, 'run')}, the most that may be made"
+        less = "its interval has no end, as where it is 0 or not all runs have it"
         if math.isfinite(found.reach):
             less = f"about {counted(math.ceil(self.rule.needed(found)), 'run')} would be enough"
         return f"{said}, not all intervals of {aim}; the widest is {widest}: {less}. {WIDENED}"
@@ -100,7 +102,7 @@ class Reached:
             "most_runs": self.rule.most,
             "within": self.rule.is_met(self.look),
             "widest": {
-                "metric": self.look.metric,
+                "metric": self.look.metric or None,
                 "value": None if found is None else rounded(found.mean),
                 "ci95": None if ends is None else [None if math.isinf(end) else rounded(end) for end in ends],
                 "width": None if math.isinf(self.look.reach) else rounded(self.look.reach),

@@ -164,6 +164,7 @@ class _Search:
         self._found: WarmUp | None = None
         self._flows = int(_engine.memory(text)["flows"])
         self._length_ns = self._whole_ns // 2
+        self._begun_s = max((_last_start_ns(group, scenario) for group in scenario["flows"]), default=0) / 1e9
         why = _whole_run(scenario)
         if why is None and self._flows * FEWEST_SAMPLES > MOST_VALUES:
             why = "no warm-up is looked for with so many flows"
@@ -213,7 +214,7 @@ class _Search:
         """Find the warm-up from the samples of all runs, or ask for longer ones."""
         runs = [self._sampled[seed] for seed in SEEDS]
         series = {name: np.array([run[name] for run in runs]) for name in runs[0]}
-        found = _latest(series, self._length_ns / 1e9)
+        found = _latest(series, self._length_ns / 1e9, self._begun_s)
         self._sampled = {}
         if found.settles or self._length_ns == self._whole_ns:
             self._found = found
@@ -234,8 +235,8 @@ def _whole_run(scenario: Mapping[str, Any]) -> str | None:
         name, arrivals = group["name"], group.get("arrivals") or {}
         if "stop" in group or ("volume" in group and not arrivals) or arrivals.get("list"):
             return f"the traffic of `{name}` ends"
-        if LATE * _last_start_ns(group) >= duration_ns(scenario):
-            return f"flows of `{name}` begin in more than its first quarter"
+        if LATE * _last_start_ns(group, scenario) >= duration_ns(scenario):
+            return f"flows of `{name}` begin behind its first quarter"
         users = catalog.APPLICATION.get((group.get("application") or {}).get("model", ""), ())
         if any(measure.name == "startup_s" for measure in users):
             return f"how `{name}` starts is measured"
@@ -243,14 +244,15 @@ def _whole_run(scenario: Mapping[str, Any]) -> str | None:
     return None if recorded is None else f"`{recorded.owner}` follows a recording"
 
 
-def _last_start_ns(group: Mapping[str, Any]) -> int:
-    """When the last flows of a group begin."""
-    start = str(group.get("start", "0s")).split("..")[-1].strip()
-    return int(_engine.quantity("duration", start)[0])
+def _last_start_ns(group: Mapping[str, Any], scenario: Mapping[str, Any]) -> int:
+    """When the last flows of a group may begin; 0 if none does within the run."""
+    first, _, last = str(group.get("start", "0s")).partition("..")
+    begins, ends = (int(_engine.quantity("duration", one.strip())[0]) for one in (first, last or first))
+    return ends if begins < duration_ns(scenario) else 0
 
 
-def _latest(series: Mapping[str, NDArray[np.float64]], duration_s: float) -> WarmUp:
-    """Find the series that settles last; each is f64[p, k] of p runs."""
+def _latest(series: Mapping[str, NDArray[np.float64]], duration_s: float, begun_s: float = 0.0) -> WarmUp:
+    """Find the series that settles last; each is f64[p, k] of p runs. By `begun_s` all flows have begun."""
     last, most, samples = "", 0, 1
     for name, values in series.items():
         begins = settled_from(values, LEVEL / len(series))
@@ -264,7 +266,11 @@ def _latest(series: Mapping[str, NDArray[np.float64]], duration_s: float) -> War
         return WarmUp(0.0, settles=False, why="the traffic ends")
     if not most:
         return WarmUp(0.0, settles=True, why="by MSER-5 its beginning does not differ from the rest")
-    return WarmUp(duration_s * most / samples, settles=True, why=f"found by MSER-5: {last} settles last")
+    if (seconds := duration_s * most / samples) < begun_s:
+        return WarmUp(
+            begun_s, settles=True, why="when the last flows begin; by MSER-5 all has settled by then"
+        )
+    return WarmUp(seconds, settles=True, why=f"found by MSER-5: {last} settles last")
 
 
 def _series(run: Run) -> Iterator[tuple[str, NDArray[np.float64]]]:

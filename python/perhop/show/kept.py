@@ -46,6 +46,8 @@ class KeptPictures:
     def find(self, work: Callable[..., object], arguments: tuple[object, ...]) -> Drawn | None:
         """The picture that `work` makes of these arguments; None if it is not kept."""
         path = self._path(work, arguments)
+        if path is None:
+            return None
         try:
             digest, _, content = path.read_bytes().partition(b"\n")
             if digest.decode() != _digest(content):
@@ -58,11 +60,14 @@ class KeptPictures:
 
     def keep(self, work: Callable[..., object], arguments: tuple[object, ...], drawn: Drawn) -> None:
         """Keep the picture that `work` made of these arguments."""
+        path = self._path(work, arguments)
+        if path is None:
+            return
         content = json.dumps(_json(drawn)).encode()
         with contextlib.suppress(OSError):
             filesystem.make_directory(self._directory)
             whole = f"{_digest(content)}\n".encode() + content
-            filesystem.atomic_write(self._path(work, arguments), whole)
+            filesystem.atomic_write(path, whole)
 
     def tidy(self) -> None:
         """Delete the pictures beyond `MOST`, those first that were not used for longest."""
@@ -71,11 +76,15 @@ class KeptPictures:
             for path in kept[:-MOST]:
                 filesystem.remove(path, missing_ok=True)
 
-    def _path(self, work: Callable[..., object], arguments: tuple[object, ...]) -> Path:
+    def _path(self, work: Callable[..., object], arguments: tuple[object, ...]) -> Path | None:
+        """The file of a picture; None for one whose function has no name in its module."""
         buffer = io.BytesIO()
         pickler = pickle.Pickler(buffer)
         pickler.fast = True  # the bytes then depend on the values alone, not on which of them are one object
-        pickler.dump((code(), mpl.__version__, work, arguments))
+        try:
+            pickler.dump((code(), mpl.__version__, work, arguments))
+        except (pickle.PickleError, AttributeError, TypeError):
+            return None
         return self._directory / f"{_digest(buffer.getvalue())}.json"
 
 

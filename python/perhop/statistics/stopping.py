@@ -86,7 +86,7 @@ class Until:
 
     def after(self, look: Look) -> int:
         """Return after how many runs to look again; the same number if that was the last look."""
-        if self.is_met(look):
+        if self.is_met(look) or not look.metric:
             return look.runs
         missing = _NEARER * (self.needed(look) - look.runs)
         step = max(1, int(_STEP * look.runs), int(min(missing, _GROWTH * look.runs)))

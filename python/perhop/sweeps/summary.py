@@ -250,7 +250,9 @@ def _warm_ups(summaries: Sequence[PointSummary]) -> Iterator[str]:
         return
     least, most = (pick(seconds for _, seconds in found) for pick in (min, max))
     span = f"{exact(least)} s" if least == most else f"{exact(least)} to {exact(most)} s"
-    yield f"Warm-up, of each point as by `perhop run`: {span}, found by MSER-5."
+    span = span if most else "none is found, or the whole run counts"
+    differ = "" if least == most else "; set one `warmup` where what is compared begins with losses"
+    yield f"Warm-up, as `perhop run` finds it for each point that sets none: {span}{differ}."
     late = [one for one, seconds in found if 2 * seconds == duration_ns(json.loads(one.point.scenario)) / 1e9]
     if late:
         where = f"{len(late)} of {counted(len(summaries), 'point')}, first at {late[0].point.label}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,6 +56,18 @@ def test_the_limit_may_come_first(small: Path, perhop: Perhop) -> None:
     assert (until["width"], until["most_runs"], until["within"]) == (0.001, 6, False)
     assert until["widest"]["width"] > 0.001
     assert until["metrics"] == ["flows.*.throughput_bps"]
+
+
+def test_what_no_run_has_is_not_waited_for(small: Path, perhop: Perhop) -> None:
+    """No run of a millisecond has a throughput: more of them will have none either."""
+    text = re.sub(r'duration = "[^"]*"', 'duration = "1ms"', small.read_text(encoding="utf-8"))
+    small.write_text(re.sub(r'warmup = "[^"]*"', 'warmup = "0s"', text), encoding="utf-8")
+    done = perhop("run", small.name, "--until", "2%", "--json", "out.json")
+    assert done.code == 0, done.err
+    said = " ".join(done.out.split())
+    assert "Not as `until` asks: none of 5 runs has a value of each class's throughput." in said
+    until = json.loads((small.parent / "out.json").read_text(encoding="utf-8"))["until"]
+    assert (until["widest"]["metric"], until["within"]) == (None, False)
 
 
 def test_other_metrics_than_throughput(small: Path, perhop: Perhop) -> None:

@@ -84,6 +84,19 @@ def test_a_damaged_picture_is_not_used(tmp_path: Path, whole: bytes, damaged: by
     assert pictures.find(work, arguments) is None
 
 
+def test_what_has_no_name_is_not_kept(tmp_path: Path) -> None:
+    """A function within another: nothing says that the next of its name is the same."""
+    _, arguments = asked()[-1]
+
+    def local(*_: object) -> None:
+        pass
+
+    pictures = KeptPictures(tmp_path)
+    pictures.keep(local, arguments, html_network(*arguments))
+    assert pictures.find(local, arguments) is None
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_full_disk_keeps_no_picture_and_ends_nothing(tmp_path: Path) -> None:
     class Full(filesystem.FileSystem):
         def write(self, file: int, data: memoryview) -> int:  # noqa: ARG002 - the disk takes none

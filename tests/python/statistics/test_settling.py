@@ -178,11 +178,32 @@ def test_packets_of_a_poisson_process_settle_at_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(warming, "SEEDS", range(begin, begin + 5))
     warming._found.clear()
     scenario = {**tomllib.loads(SETTINGS["md1"].text), "warmup": "auto"}
+    scenario["flows"] = [{**group, "start": "0s"} for group in scenario["flows"]]
     _, found = warming.settled(reading.canonical(scenario))
     warming._found.clear()
     assert found is not None
     assert found.settles
     assert found.seconds <= SHORT * 10
+
+
+def test_no_flow_begins_behind_a_found_warm_up() -> None:
+    """Settled before its last flow may begin, as by chance: of UDP at half the load, which never varies."""
+    link = {
+        "from": "a",
+        "to": "b",
+        "rate": "2Mbps",
+        "delay": "1ms",
+        "queue": {"aqm": "drop-tail", "limit": "9p"},
+    }
+    load = {"from": "a", "to": "b", "transport": {"udp": "cbr", "rate": "1Mbps"}}
+    flows = [{"name": "early", "start": "0s", **load}, {"name": "late", "start": "1s..2s", **load}]
+    scenario = {"duration": "20s", "links": {"uplink": link}, "flows": flows}
+    _, found = warming.settled(reading.canonical(scenario))
+    assert found is not None
+    assert found.seconds >= 2
+    never = {"name": "never", "start": "30s", **load}
+    _, beside = warming.settled(reading.canonical({**scenario, "flows": [*flows, never]}))
+    assert beside == found, "it never begins, which a note says"
 
 
 WHOLE: dict[str, dict[str, Any]] = {
@@ -191,7 +212,7 @@ WHOLE: dict[str, dict[str, Any]] = {
         "links": {"uplink": {"reverse": {"outages": [{"from": "9s", "to": "10s"}]}}}
     },
     "the traffic of `one` ends": {"flows": {"stop": "10s"}},
-    "flows of `one` begin in more than its first quarter": {"flows": {"start": "0s..5s"}},
+    "flows of `one` begin behind its first quarter": {"flows": {"start": "0s..5s"}},
     "how `one` starts is measured": {"flows": {"application": {"model": "video"}}},
     "`one` follows a recording": {"flows": {"replay": {"data": "time_s,size_B\n0,100\n19,100\n"}}},
 }
