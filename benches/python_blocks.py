@@ -36,8 +36,8 @@ import json, sys
 sys.path.append(sys.argv[3])
 from perhop import _engine
 from perhop.scenario.warmup import from_the_beginning
-text, _ = _engine.read_json(open(sys.argv[1]).read(), "benchmark")
-link = next(one for one in _engine.simulate(from_the_beginning(text), int(sys.argv[2]))["links"] if one["name"] == "bottleneck")
+text = from_the_beginning(_engine.read_json(open(sys.argv[1]).read(), "benchmark")[0])
+link = next(one for one in _engine.simulate(text, int(sys.argv[2]))["links"] if one["name"] == "bottleneck")
 print(json.dumps([int(link["arrived"].sum()), int(link["sent"].sum())]))
 """
 PYTHON, COMPILED, NS2 = "BLUE in Python", "BLUE, compiled", "ns-2, its own RED"

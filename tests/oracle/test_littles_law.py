@@ -17,6 +17,7 @@ import pytest
 from tests.oracle.agreement import compared, simulate
 
 from perhop import _engine
+from perhop.scenario.warmup import from_the_beginning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +42,7 @@ def test_every_class_obeys_littles_law(path: Path) -> None:
     # These intervals have no common period with anything that sends regularly. A probe samples flows, too:
     # fewer times where there are hundreds.
     interval = "1997us" if _engine.memory(text)["flows"] < 500 else "49957us"
-    scenario = {**json.loads(text), "probes": {"interval": interval}}
+    scenario = {**json.loads(from_the_beginning(text)), "probes": {"interval": interval}}
     scenario["duration"] = LONGER.get(path.stem, scenario["duration"])
     runs = simulate(scenario, SEEDS)
     found: dict[str, list[Queue]] = {}

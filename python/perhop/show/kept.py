@@ -30,7 +30,7 @@ from perhop.show.sheet import Picture
 Drawn: TypeAlias = HtmlPlot | HtmlNetwork
 
 MOST = 500
-"""The pictures that stay, those that were used last; `perhop reproduce --all` has about 200."""
+"""The pictures that stay, those that were drawn last; `perhop reproduce --all` has about 200."""
 
 
 class KeptPictures:
@@ -52,11 +52,9 @@ class KeptPictures:
             digest, _, content = path.read_bytes().partition(b"\n")
             if digest.decode() != _digest(content):
                 return None
-            found = _of_json(json.loads(content))
-            path.touch()
+            return _of_json(json.loads(content))
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return found
 
     def keep(self, work: Callable[..., object], arguments: tuple[object, ...], drawn: Drawn) -> None:
         """Keep the picture that `work` made of these arguments."""
@@ -70,7 +68,7 @@ class KeptPictures:
             filesystem.atomic_write(path, whole)
 
     def tidy(self) -> None:
-        """Delete the pictures beyond `MOST`, those first that were not used for longest."""
+        """Delete the pictures beyond `MOST`, those first that were drawn first."""
         with contextlib.suppress(OSError):
             kept = sorted(self._directory.glob("*.json"), key=lambda path: path.stat().st_mtime)
             for path in kept[:-MOST]:

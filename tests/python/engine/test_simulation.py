@@ -194,6 +194,7 @@ def test_the_builder_is_the_same_scenario(small: Path) -> None:
     built = perhop.Scenario(
         title="Two classes at a small link",
         duration="5s",
+        warmup="0s",
         links={
             "bottleneck": perhop.scenario.Link(
                 from_="edge", to="core", rate="2Mbps", delay="10ms", queue=queue

@@ -109,19 +109,19 @@ def test_a_full_disk_keeps_no_picture_and_ends_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_the_pictures_used_last_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pictures_drawn_last_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures = KeptPictures(tmp_path)
-    work, (network, _) = asked()[-1]
-    drawn = work(network, "network")
+    work, (network, name) = asked()[-1]
+    drawn = work(network, name)
     for number in range(4):
+        before = set(tmp_path.iterdir())
         pictures.keep(work, (network, f"{number}"), drawn)
-    for number, path in enumerate(sorted(tmp_path.iterdir(), key=lambda one: one.stat().st_mtime_ns)):
+        (path,) = set(tmp_path.iterdir()) - before
         os.utime(path, (number, number))
-    assert pictures.find(work, (network, "0")) == drawn
     monkeypatch.setattr(kept, "MOST", 2)
     pictures.tidy()
-    assert [pictures.find(work, (network, f"{number}")) is not None for number in range(4)].count(True) == 2
-    assert pictures.find(work, (network, "0")) == drawn
+    stay = [pictures.find(work, (network, f"{number}")) is not None for number in range(4)]
+    assert stay == [False, False, True, True]
 
 
 def test_a_second_report_draws_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
