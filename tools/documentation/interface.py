@@ -65,6 +65,7 @@ BESIDE = (
         )
     ),
     "perhop.real_packets.laboratory.LiveReport",
+    "perhop.statistics.stopping.Look",
 )
 """Types that public names take or return without being public themselves."""
 
