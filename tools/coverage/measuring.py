@@ -115,7 +115,7 @@ def measure(
         jobs: Runs at once; all cores if not given.
     """
     settings = (setting.text, setting.other) if "differences" in places else (setting.text,)
-    # What is true of a scenario as it stands, its beginning included, is known from runs like those tried.
+    # The truth comes from runs without a warm-up, so the intervals are of such runs, too.
     texts = [from_the_beginning(reading.canonical(one)) for one in settings]
     truths = [Truth(text) for text in texts]
     _follow(truths, amount, jobs)

@@ -55,7 +55,7 @@ impl Rng {
 
     /// Makes a copy, such as of a whole run, whose random streams go on with other numbers: every stream
     /// that this thread clones meanwhile gets a new state, which depends on its old one and on `seed` alone.
-    /// What is drawn already stays, and the originals are as they were.
+    /// Values that were drawn before the copy stay the same, and the original streams do not change.
     ///
     /// No block knows of it, so none can forget a stream of its own; this is why a thread has state here.
     pub fn reseeding<T>(seed: u64, copy: impl FnOnce() -> T) -> T {

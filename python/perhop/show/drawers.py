@@ -53,7 +53,7 @@ class Picturing(Generic[T]):
             self.take(self.work(*self.arguments))
 
     def take(self, picture: T) -> None:
-        """Take the picture that has just been drawn, and keep it."""
+        """Take the picture that has just been drawn; keep it in the directory of kept pictures, if any."""
         if self.kept is not None:
             self.kept.keep(self.work, self.arguments, cast("Drawn", picture))
         self.give(picture)
