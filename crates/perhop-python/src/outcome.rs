@@ -231,6 +231,8 @@ fn series<'py>(
     for queue in series.queues.into_iter().filter(|queue| scenario.has_results(&queue.link)) {
         let samples = PyDict::new(py);
         samples.set_item("queue_packets", array(py, queue.packets)?)?;
+        samples.set_item("arrived", array(py, queue.arrived)?)?;
+        samples.set_item("dropped", array(py, queue.dropped)?)?;
         let gauges = queue.gauges.into_iter().map(|(name, values)| (name, array(py, values)));
         samples.set_item("gauges", named(py, gauges)?)?;
         let classes = queue.classes.into_iter().map(|class| {

@@ -1,7 +1,7 @@
 //! Probes: samples at regular intervals. They change nothing.
 
 use perhop_core::measure::PortView;
-use perhop_core::{ClassCounters, Color, Instant};
+use perhop_core::{ClassCounters, Color, Counters, Instant};
 
 /// Samples of every flow and of every queue with an AQM. Row k of a flow table is the state at `times[k]`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +27,10 @@ pub struct QueueSeries {
     pub link: String,
     /// Packets waiting.
     pub packets: Vec<f64>,
+    /// Packets that came since the run began.
+    pub arrived: Vec<f64>,
+    /// Packets that were dropped since the run began.
+    pub dropped: Vec<f64>,
     /// Internal state of the scheduler and its AQMs, by name: averages and control variables. With several
     /// queues, the queue's name is a prefix.
     pub gauges: Vec<(String, Vec<f64>)>,
@@ -62,7 +66,10 @@ impl QueueSeries {
 
     /// Adds a sample of its port.
     pub fn record(&mut self, port: &PortView<'_>) {
+        let through = port.counters();
         self.packets.push(port.waiting().iter().sum::<u64>() as f64);
+        self.arrived.push(through.arrived.iter().sum::<u64>() as f64);
+        self.dropped.push(dropped(&through));
         for (name, value) in &port.gauges {
             match self.gauges.iter_mut().find(|(known, _)| known == name) {
                 Some((_, samples)) => samples.push(*value),
@@ -78,11 +85,14 @@ impl QueueSeries {
             for (series, (_, ClassCounters { through, occupancy, .. })) in
                 self.classes.iter_mut().zip(&port.classes)
             {
-                let dropped: u64 = Color::ALL.into_iter().map(|color| through.dropped_of(color)).sum();
                 series.packets.push(occupancy.packets() as f64);
                 series.arrived.push(through.arrived.iter().sum::<u64>() as f64);
-                series.dropped.push(dropped as f64);
+                series.dropped.push(dropped(through));
             }
         }
     }
+}
+
+fn dropped(through: &Counters) -> f64 {
+    Color::ALL.into_iter().map(|color| through.dropped_of(color)).sum::<u64>() as f64
 }

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from perhop import _engine
 from perhop.commands import options, terminal
 from perhop.commands.context import Results
 from perhop.files import outputs
 from perhop.processes import interrupts, memory
+
+if TYPE_CHECKING:
+    from perhop.runs.result import Result
 
 
 def run(
@@ -145,32 +150,28 @@ def run(
         _note_reference_engine(text)
     if threads is not None and threads > 1:
         _note_threads(text, threads, engine)
-    with interrupts.deferred():
-        from perhop.runs import simulate  # behind all that may be refused: it loads numpy and every measure
     _find_warm_up(text, at_once)
+    arguments: dict[str, Any] = {
+        "runs": runs,
+        "until": until,
+        "until_of": until_of or (),
+        "seed": seed,
+        "jobs": at_once,
+        "threads": threads,
+        "engine": engine,
+        "warmup": warmup,
+        **recorded,
+    }
     with terminal.progress("runs" if rule is None else stopping.progress(rule), least) as step:
-        result = simulate.run(
-            json.loads(text),
-            runs=runs,
-            until=until,
-            until_of=until_of or (),
-            seed=seed,
-            jobs=at_once,
-            threads=threads,
-            engine=engine,
-            warmup=warmup,
-            **recorded,
-            progress=lambda _done, all_: step(all_),
-            waiting=step.waiting,
-        )
+        result, wanted = _simulated(text, arguments, step)
     interrupts.leaves("interrupted")
     result = replace(result, name=scenario.stem)
     command = terminal.command(
         "run",
         str(scenario),
-        *(word for metric in until_of or () for word in ("--until-of", metric)),
+        *(word for metric in until_of or () if not wanted for word in ("--until-of", metric)),
         *(word for link in capture_link or () for word in ("--capture-link", link)),
-        **{"--until": until, "--runs": len(result.runs) if rule is None else runs},
+        **({"--until": until, "--runs": runs} if rule and not wanted else {"--runs": len(result.runs)}),
         **{"--seed": None if seed == 1 else seed, "--engine": engine},
         **{"--warmup": warmup},
         **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
@@ -188,12 +189,29 @@ def run(
         from perhop.runs import summary
 
         results.write_csv(summary.frames_of_runs(result))
+    if wanted:
+        raise typer.Exit(interrupts.status())
+
+
+def _simulated(text: str, arguments: dict[str, Any], step: terminal.Steps) -> tuple[Result, int]:
+    """The runs; and how many were wanted, if Ctrl-C came before all were made, else 0."""
+    with interrupts.deferred():
+        from perhop.runs import simulate  # behind all that may be refused: it loads numpy and every measure
+    try:
+        made = simulate.run(
+            json.loads(text), **arguments, progress=lambda _done, all_: step(all_), waiting=step.waiting
+        )
+    except simulate.Interrupted as end:
+        finished = f"the first {len(end.result.runs)} of {end.wanted} runs, which had finished"
+        terminal.note(f"Interrupted: what follows is of {finished}.")
+        return end.result, end.wanted
+    return made, 0
 
 
 def _find_warm_up(text: str, jobs: int) -> None:
     """Find the warm-up before the runs, if it has to be found, with progress of its own."""
-    from perhop.runs import warming
-
+    with interrupts.deferred():
+        from perhop.runs import warming
     if warming.is_auto(text):
         with terminal.progress("runs that find the warm-up", len(warming.SEEDS)) as step:
             warming.settled(text, jobs=jobs, waiting=step.waiting)

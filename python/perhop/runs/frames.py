@@ -154,12 +154,20 @@ def series_frame(run: Run) -> pl.DataFrame:
     return pl.DataFrame(columns).with_columns(pl.col(*measured).fill_nan(None))
 
 
+OF_QUEUE: dict[str, Literal["queue_packets", "arrived", "dropped"]] = {
+    "queue": "queue_packets",
+    "arrived": "arrived",
+    "dropped": "dropped",
+}
+"""Samples of all packets at a link: the name in the frame, and the key in the outcome."""
+
+
 def queue_frames(run: Run) -> list[pl.DataFrame]:
     """Return a frame for each link and quantity of its queue, with one row for each probe sample."""
     series = run.raw["series"]
     frames = []
     for link, probes in series["links"].items():
-        quantities = {"queue": probes["queue_packets"]}
+        quantities = {name: probes[key] for name, key in OF_QUEUE.items()}
         quantities |= probes["gauges"]
         for name, samples in probes["classes"].items():
             quantities |= {f"{name} {what}": values for what, values in samples.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,6 +21,21 @@ from perhop.runs.parallel import parallel_map
 from perhop.runs.result import Result
 from perhop.scenario.reading import ScenarioSource, _files
 from perhop.scenario.warmup import read
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C has ended `run` behind its first runs.
+
+    Attributes:
+        result: The runs that had finished, up to the first seed that had not: those that finish first may be
+            the short ones.
+        wanted: How many would have been made, as far as was known.
+    """
+
+    def __init__(self, result: Result, wanted: int) -> None:
+        super().__init__(result, wanted)
+        self.result = result
+        self.wanted = wanted
 
 
 def run(
@@ -79,6 +95,7 @@ def run(
         PerhopError: An argument is out of range, a file cannot be read or written, or memory is short.
         BlockError: A class in Python has failed; `__cause__` is its error.
         perhop._engine.Cancelled: `cancel` was set.
+        Interrupted: Ctrl-C, behind two runs or more; a KeyboardInterrupt that has their results.
     """
     rule = stopping.read(until, until_of, runs)
     checked = read(scenario, warmup)
@@ -94,17 +111,26 @@ def run(
     if recorded is not None and engine == "batched":
         raise PerhopError("the batched engine cannot record packets; leave `engine` out")
     work = _Work(text, engine, jobs, threads, recorded, wanted[0], flag, progress, waiting)
-    reached = None
-    if rule is not None:
-        reached = work.until(stopping.Watch(text, rule))
-    else:
+    files = _files(scenario)
+    name = files[0].stem if files else ""
+
+    def result(reached: stopping.Reached | None = None, *, by_default: bool = False) -> Result:
+        made = tuple(work.made)
+        return Result(text, made, by_default=by_default, name=name, warm_up=warm_up, reached=reached)
+
+    watch = None if rule is None else stopping.Watch(text, rule)
+    try:
+        if watch is not None:
+            return result(work.until(watch))
         work.make(wanted)
         if runs is None and (more := _affordable(text, wanted[0], work.made, jobs) - len(work.made)):
             work.make(seeds(wanted[-1] + 1, more))
-    files = _files(scenario)
-    name = files[0].stem if files else ""
-    by_default = runs is None and rule is None
-    return Result(text, tuple(work.made), by_default=by_default, name=name, warm_up=warm_up, reached=reached)
+    except KeyboardInterrupt:
+        if len(work.made) < (2 if watch is None else stopping.FEWEST):
+            raise
+        reached = None if watch is None else watch.interrupted(work.made)
+        raise Interrupted(result(reached), work.wanted) from None
+    return result(by_default=runs is None)
 
 
 @dataclass(slots=True)
@@ -114,6 +140,7 @@ class _Work:
     Attributes:
         first: The seed of the run whose packets are recorded, if they are.
         made: The runs so far, in the order of their seeds.
+        wanted: How many there will be, as far as is known.
     """
 
     text: str
@@ -126,6 +153,7 @@ class _Work:
     progress: Callable[[int, int], None] | None
     waiting: Callable[[float], None] | None
     made: list[Run] = field(default_factory=list)
+    wanted: int = 0
     _unwritten: list[PerhopError] = field(default_factory=list)
 
     def until(self, watch: stopping.Watch) -> stopping.Reached:
@@ -154,17 +182,17 @@ class _Work:
         """
         at_once, expected = memory.fitting(self.text, len(numbers), self.jobs, workers(self.jobs))
         each = threads_each(self.threads, at_once, len(numbers))
-        done = len(self.made)
-        total = max(done + len(numbers), expected_in_all)
+        before = len(self.made)
+        self.wanted = max(before + len(numbers), expected_in_all)
+        done: dict[int, Run] = {}
 
-        def finished(_place: int, _run: Run) -> None:
-            nonlocal done
-            done += 1
+        def finished(place: int, run: Run) -> None:
+            done[place] = run
             if self.progress is not None:
-                self.progress(done, total)
+                self.progress(before + len(done), self.wanted)
 
         try:
-            self.made += parallel_map(
+            parallel_map(
                 lambda number: self._simulate(number, each),
                 numbers,
                 jobs=at_once,
@@ -178,6 +206,10 @@ class _Work:
             if self._unwritten:
                 raise self._unwritten[0] from None
             raise
+        finally:
+            self.made += [
+                done[place] for place in itertools.takewhile(done.__contains__, range(len(numbers)))
+            ]
 
     def _simulate(self, number: int, each: int) -> Run:
         if self.recorded is None or number != self.first:

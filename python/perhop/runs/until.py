@@ -14,6 +14,7 @@ from perhop.scenario.document import fraction
 from perhop.show.numbers import rounded
 from perhop.statistics import stopping
 from perhop.statistics.intervals import MOST_RUNS
+from perhop.statistics.stopping import FEWEST as FEWEST
 from perhop.statistics.stopping import Look, Until
 
 if TYPE_CHECKING:
@@ -65,10 +66,12 @@ class Reached:
     Attributes:
         rule: What was asked for.
         look: The last look: the runs, and the widest interval.
+        interrupted: Whether Ctrl-C came first.
     """
 
     rule: Until
     look: Look
+    interrupted: bool = False
 
     def sentence(self) -> str:
         """Say whether the intervals are as narrow as asked for, and which is the widest."""
@@ -86,7 +89,8 @@ class Reached:
             return (
                 f"Not as `until` asks: none of {counted(found.runs, 'run')} has a value of {_of(self.rule)}."
             )
-        said = f"Not as `until` asks: after {counted(found.runs, 'run')}, the most that may be made"
+        why = "when it was interrupted" if self.interrupted else "the most that may be made"
+        said = f"Not as `until` asks: after {counted(found.runs, 'run')}, {why}"
         less = "its interval has no end, as where it is 0 or not all runs have it"
         if math.isfinite(found.reach):
             less = f"about {counted(math.ceil(self.rule.needed(found)), 'run')} would be enough"
@@ -101,6 +105,7 @@ class Reached:
             "metrics": [*self.rule.metrics],
             "most_runs": self.rule.most,
             "within": self.rule.is_met(self.look),
+            **({"interrupted": True} if self.interrupted else {}),
             "widest": {
                 "metric": self.look.metric or None,
                 "value": None if found is None else rounded(found.mean),
@@ -144,3 +149,7 @@ class Watch:
             wanted = companions.chosen(tuple(measured), self.rule.metrics)
             self._values.append({name: measured[name] for _, name in wanted})
         return stopping.look(companions.observed(self._values, self.rule.metrics), len(runs))
+
+    def interrupted(self, runs: Sequence[Run]) -> Reached:
+        """Look at the runs that there are after Ctrl-C."""
+        return Reached(self.rule, self.look(runs), interrupted=True)

@@ -35,6 +35,10 @@ FEWEST_SAMPLES = 100
 """A network that has too many flows for as many is not sampled."""
 MOST_VALUES = 2_000_000
 """Samples of all flows of a run; a large network is sampled less often."""
+EARLY = 4
+"""Runs that settle within this part of themselves, a quarter, are long enough to tell: behind the cut there is
+three times as much. In others what is behind it may still be the beginning, as between the end of a slow start and
+the first loss."""
 LATE = 4
 """Flows that begin behind this part of the run, a quarter, are no part of its beginning."""
 _THROUGHPUT = "the throughput"
@@ -150,7 +154,7 @@ _under_way: dict[bytes, _Search] = {}
 class _Search:
     """The runs that find the warm-up of one scenario, on all threads that wait for it.
 
-    They simulate its first half, or the whole where this does not settle within its own first half.
+    They simulate its first half, or the whole where this does not settle within its own first quarter.
     """
 
     def __init__(self, text: str) -> None:
@@ -216,7 +220,8 @@ class _Search:
         series = {name: np.array([run[name] for run in runs]) for name in runs[0]}
         found = _latest(series, self._length_ns / 1e9, self._begun_s)
         self._sampled = {}
-        if found.settles or self._length_ns == self._whole_ns:
+        in_time = found.settles and EARLY * found.seconds * 1e9 <= self._length_ns
+        if in_time or self._length_ns == self._whole_ns:
             self._found = found
         else:
             self._left, self._length_ns = list(SEEDS), self._whole_ns
@@ -274,10 +279,11 @@ def _latest(series: Mapping[str, NDArray[np.float64]], duration_s: float, begun_
 
 
 def _series(run: Run) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield all that has to settle: the packets that wait at each link, and the rate of each class."""
+    """Yield all that has to settle: each link's waiting and dropped packets, and the rate of each class."""
     series = run.raw["series"]
     for link, queue in series["links"].items():
         yield f"the queue of `{link}`", np.asarray(queue["queue_packets"], dtype=float)
+        yield f"the loss at `{link}`", np.diff(np.asarray(queue["dropped"], dtype=float), prepend=0.0)
     rates = np.asarray(series["throughput_bps"]).reshape(len(series["time_s"]), -1)
     groups = run.flows("group")
     for number, group in enumerate(run.groups):

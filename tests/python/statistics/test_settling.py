@@ -155,6 +155,31 @@ def test_short_runs_behind_it_agree_with_a_long_one(first: dict[str, Any]) -> No
     assert low > 1.1 * truth
 
 
+def _alone(limit: str, duration: str) -> dict[str, Any]:
+    """One flow of CUBIC, which loses many packets in its slow start and then few at a time."""
+    queue = {"aqm": "drop-tail", "limit": limit}
+    link = {"from": "a", "to": "b", "rate": "10Mbps", "delay": "20ms", "queue": queue}
+    flow = {"name": "one", "from": "a", "to": "b", "transport": {"tcp": "linux"}}
+    return {"duration": duration, "links": {"uplink": link}, "flows": [flow]}
+
+
+def test_the_losses_of_a_slow_start_are_left_out() -> None:
+    """Queue and rate of a saturated link settle before the losses do."""
+
+    def loss(duration: str, warmup: str) -> float:
+        return float(run(_alone("200p", duration), runs=1, warmup=warmup).link_summary()["loss"][0])
+
+    truth = loss("600s", "60s")
+    assert loss("60s", "auto") == pytest.approx(truth, rel=0.02)
+    assert loss("60s", "0s") > 1.2 * truth
+
+
+def test_the_first_loss_behind_a_long_slow_start_is_left_out() -> None:
+    """It comes at 16 s with three times the packets of the later ones, in the second half of half a run."""
+    found = run(_alone("1000p", "60s"), runs=1).warm_up
+    assert found is not None and found.settles and found.seconds > 16
+
+
 def test_how_it_is_found_depends_on_the_scenario_alone(first: dict[str, Any]) -> None:
     """Neither on the seeds nor on how many runs and threads there are; a sweep's point has the same."""
     found = run(first, runs=3, seed=2**64 - 3).warm_up
