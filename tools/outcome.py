@@ -142,6 +142,10 @@ class QueueSeries(TypedDict):
     """Samples of one link's queue, f64[k] each."""
 
     queue_packets: Numbers
+    arrived: Numbers
+    """Packets since the run began."""
+    dropped: Numbers
+    """Packets since the run began."""
     gauges: dict[str, Numbers]
     """The state of the queue's rule as numbers."""
     classes: dict[str, dict[str, Numbers]]

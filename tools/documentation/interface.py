@@ -44,6 +44,7 @@ BESIDE = (
     "perhop.bounds.rows.Rows",
     "perhop.runs.accessor.Plots",
     "perhop.runs.rows.Rows",
+    "perhop.runs.simulate.Interrupted",
     "perhop.show.estimates.Estimates",
     "perhop.splitting.result.Event",
     "perhop.measures.run.Group",

@@ -6,7 +6,7 @@ import difflib
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -29,6 +29,7 @@ from perhop.sweeps.job import Workplace, kept, open_backend
 from perhop.sweeps.plan import Point, make_point
 from perhop.sweeps.run import Counts, Failure, Progress, Runner
 from perhop.sweeps.tuning import literal
+from perhop.sweeps.warm_ups import Found
 
 if TYPE_CHECKING:
     from perhop.show.report import Report
@@ -146,6 +147,7 @@ class Planned(Written):
         holm: Tables have a column of verdicts corrected for their number.
         failures: The runs that failed: what rests on them cannot be decided.
         names: What points are called, by their keys.
+        warm_ups: Those that were found, by the keys of points.
     """
 
     COMMAND: ClassVar = "perhop plan"
@@ -160,6 +162,7 @@ class Planned(Written):
     holm: bool = False
     failures: Sequence[Failure] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    warm_ups: Mapping[str, Found] = field(default_factory=dict)
     command: str = ""
 
     def _reports(self, width: int | None) -> list[Report]:  # noqa: ARG002 - the same for any width
@@ -208,7 +211,18 @@ def run_plan(plan: Plan, place: Workplace, *, say: Callable[[str], None], progre
     lines, changes = _lines(plan, now, better)
     names |= {} if searched is None else searched.names
     failures = failing.ordered(runner.failures, list(names))
-    return Planned(plan, now, searched, better, lines, changes, runner.counts, failures=failures, names=names)
+    return Planned(
+        plan,
+        now,
+        searched,
+        better,
+        lines,
+        changes,
+        runner.counts,
+        failures=failures,
+        names=names,
+        warm_ups={key: replace(one, name=names.get(key, one.name)) for key, one in runner.warm_ups.items()},
+    )
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from perhop.show.report import Code, Part, Records, Report, Text
 from perhop.statistics.intervals import MOST_RUNS, Estimate
 from perhop.statistics.multiplicity import family, p_text
 from perhop.stores.metrics import engine_id
-from perhop.sweeps import failing, tune_answers
+from perhop.sweeps import failing, tune_answers, warm_ups
 from perhop.sweeps.summary import estimate_json, short_names
 
 MOST_LINES = 60
@@ -229,6 +229,7 @@ def notes(planned: Planned) -> list[str]:
         if verdict.missing and verdict.found is None
     ]
     said += [_without_value(verdict, plan.runs) for verdict in missing]
+    said += warm_ups.sentences(list(planned.warm_ups.values()), len(planned.warm_ups), "point")
     return said + [text for one in planned.now.verdicts if (text := what_would_tell(one))]
 
 
@@ -406,12 +407,18 @@ def to_json(planned: Planned) -> str:
         "trials": None if planned.searched is None else len(planned.searched.trials),
         "export": None if planned.lines is None else json.loads(planned.lines.to_json()),
         "changes": list(planned.changes),
+        **_warm_ups_json(planned),
         "failed": [
             {**entry, "point": planned.names.get(entry["scenario"])}
             for entry in failing.as_json(planned.failures)
         ],
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _warm_ups_json(planned: Planned) -> dict[str, Any]:
+    found = [{"point": one.name, "warmup_s": one.seconds} for one in planned.warm_ups.values()]
+    return {"warm_ups": found} if found else {}
 
 
 def _setting_json(setting: JudgedSetting) -> dict[str, Any]:

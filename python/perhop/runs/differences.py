@@ -13,6 +13,8 @@ from perhop.runs import observing, over_runs, populations
 from perhop.runs.result import Result
 from perhop.show.estimates import Estimates
 from perhop.show.written import named
+from perhop.statistics import stopping
+from perhop.statistics.intervals import Estimate
 from perhop.statistics.observations import Observations, paired
 
 Named = tuple[dict[str, Any], Observations]
@@ -32,7 +34,8 @@ def difference(result: Result, other: Result, measure: str, of: str | None = Non
     for table in TABLES if of is None else (of,):
         mine, theirs = (list(TABLES[table](one, measure)) for one in (result, other))
         if mine or theirs:
-            return _paired(measure, mine, theirs)
+            stopped = not (result.reached is other.reached is None)
+            return _paired(measure, mine, theirs, estimate=_widened if stopped else paired)
     where = "" if of is None else f" of {of}"
     known = [*(one.name for one in catalog.CLASS), *(one.name for one in (*catalog.LINK, *catalog.QUEUE))]
     near = difflib.get_close_matches(measure, known, n=1)
@@ -42,11 +45,22 @@ def difference(result: Result, other: Result, measure: str, of: str | None = Non
     raise PerhopError(f"neither result has the measure `{measure}`{where}; {hint}")
 
 
-def _paired(measure: str, mine: list[Named], theirs: list[Named]) -> Estimates:
+def _widened(a: Observations, b: Observations) -> Estimate | None:
+    """`paired`, where the width of intervals decided how many runs there are."""
+    return stopping.widened(paired(a, b), len(a.values))
+
+
+def _paired(
+    measure: str,
+    mine: list[Named],
+    theirs: list[Named],
+    *,
+    estimate: Callable[[Observations, Observations], Estimate | None],
+) -> Estimates:
     others = {tuple(name.values()): found for name, found in theirs}
     both = [(name, found, others.get(tuple(name.values()))) for name, found in mine]
     rows = [
-        {**name, **over_runs.ends(measure, paired(found, beside))}
+        {**name, **over_runs.ends(measure, estimate(found, beside))}
         for name, found, beside in both
         if beside is not None
     ]

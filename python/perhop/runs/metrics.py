@@ -65,10 +65,12 @@ def why_unknown(pattern: str, names: Sequence[str]) -> str:
             "flows.NAME.jitter_s, or delay_variation_s for p99 − p50 of the waiting time at a link"
         )
     plain = pattern.replace("*", "").replace("?", "")
-    near = difflib.get_close_matches(plain, names, n=3, cutoff=0.3) or names[:3]
+    measured = plain.rpartition(".")[2]
+    same = [name for name in names if measured and name.rpartition(".")[2].startswith(measured)]
+    near = difflib.get_close_matches(plain, same or names, n=3, cutoff=0.3) or [*same, *names][:3]
     return (
         f"nothing measured is called `{pattern}`; near it are {', '.join(near)} "
-        "(docs/sweeps.md lists the names)"
+        "(docs/measures.md lists the names)"
     )
 
 

@@ -21,6 +21,7 @@ from perhop.runs.parallel import parallel_map
 from perhop.runs.result import Result
 from perhop.scenario.reading import ScenarioSource, _files
 from perhop.scenario.warmup import read
+from perhop.statistics.stopping import FEWEST
 
 
 class Interrupted(KeyboardInterrupt):
@@ -126,7 +127,7 @@ def run(
         if runs is None and (more := _affordable(text, wanted[0], work.made, jobs) - len(work.made)):
             work.make(seeds(wanted[-1] + 1, more))
     except KeyboardInterrupt:
-        if len(work.made) < (2 if watch is None else stopping.FEWEST):
+        if len(work.made) < (2 if watch is None else FEWEST):
             raise
         reached = None if watch is None else watch.interrupted(work.made)
         raise Interrupted(result(reached), work.wanted) from None

@@ -14,7 +14,6 @@ from perhop.scenario.document import fraction
 from perhop.show.numbers import rounded
 from perhop.statistics import stopping
 from perhop.statistics.intervals import MOST_RUNS
-from perhop.statistics.stopping import FEWEST as FEWEST
 from perhop.statistics.stopping import Look, Until
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def read(until: str | float | None, metrics: Sequence[str], runs: int | None) ->
     patterns = tuple(arguments.texts("until_of", metrics))
     if until is None:
         if patterns:
-            raise ArgumentError("until_of", "has no effect without `until`")
+            raise ArgumentError("until_of", "has no effect without `until` (--until 2%)")
         return None
     width, most = fraction(until, None), MOST_RUNS if runs is None else arguments.whole("runs", runs)
     if most < stopping.FEWEST:

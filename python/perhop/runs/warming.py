@@ -36,9 +36,8 @@ FEWEST_SAMPLES = 100
 MOST_VALUES = 2_000_000
 """Samples of all flows of a run; a large network is sampled less often."""
 EARLY = 4
-"""Runs that settle within this part of themselves, a quarter, are long enough to tell: behind the cut there is
-three times as much. In others what is behind it may still be the beginning, as between the end of a slow start and
-the first loss."""
+"""Runs that settle within this part of themselves, a quarter, are long enough to tell. In others what follows
+the cut may still be the beginning, as between the end of a slow start and the first loss."""
 LATE = 4
 """Flows that begin behind this part of the run, a quarter, are no part of its beginning."""
 _THROUGHPUT = "the throughput"

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from perhop.blocks.digests import not_reused
 from perhop.processes import interrupts
-from perhop.runs.companions import Gathered, chosen, meets
+from perhop.runs.companions import WARMUP, Gathered, chosen, meets
 from perhop.statistics import stopping
 from perhop.statistics.observations import Observations
 from perhop.statistics.stopping import Look
 from perhop.stores.measures import Layout, Record
 from perhop.stores.metrics import Measured, engine_id
+from perhop.sweeps import warm_ups
 from perhop.sweeps.backend import Backend, Failed, Task
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Runner:
         watched: Patterns of the metrics that `observed` gives.
         counts: What it cost.
         failures: The runs that failed, in the order in which they did.
+        warm_ups: Of the points of which `observed` was asked: those that were found, by their keys.
     """
 
     store: SweepStore
@@ -68,6 +70,7 @@ class Runner:
     watched: tuple[str, ...] = ()
     counts: Counts = field(default_factory=Counts)
     failures: list[Failure] = field(default_factory=list)
+    warm_ups: dict[str, warm_ups.Found] = field(default_factory=dict)
     _failed: dict[str, set[int]] = field(default_factory=dict)
     _finished: dict[str, set[int]] | None = None
     _counted: dict[str, set[int]] = field(default_factory=dict)
@@ -149,6 +152,8 @@ class Runner:
             return {}
         failed, seen = self._failed.get(point.key, set()), self._seen.get(point.key, {})
         runs: list[dict[str, float]] = [{} if seed in failed else seen[seed] for seed in seeds]
+        if (warmup_s := next((run[WARMUP] for run in runs if WARMUP in run), None)) is not None:
+            self.warm_ups[point.key] = warm_ups.Found(point.scenario, point.label, warmup_s)
         names = next(filter(None, runs), None) or dict.fromkeys(map(_unescaped, self.watched))
         gathered = Gathered({name: [run.get(name, math.nan) for run in runs] for name in names})
         return {name: gathered.of(name) for name in names if meets(name, self.watched)}

@@ -18,9 +18,8 @@ from perhop.plurals import counted
 from perhop.runs.companions import WARMUP, Gathered, meets
 from perhop.runs.metrics import names_of
 from perhop.scenario.ranges import Value, text_of
-from perhop.scenario.warmup import duration_ns
 from perhop.show.metric_names import WIDENED, shown_name, shown_text, within
-from perhop.show.numbers import exact, rounded
+from perhop.show.numbers import rounded
 from perhop.show.report import Part, Records, Report, Text
 from perhop.statistics import stopping
 from perhop.statistics.intervals import Estimate
@@ -28,7 +27,7 @@ from perhop.statistics.observations import Observations
 from perhop.statistics.stopping import Look, Until
 from perhop.stores.metrics import engine_id
 from perhop.stores.sweeps import SweepStore
-from perhop.sweeps import failing
+from perhop.sweeps import failing, warm_ups
 from perhop.sweeps.backend import RunErrors
 from perhop.sweeps.plan import Point, SweepPlan
 from perhop.sweeps.run import Failure
@@ -240,23 +239,12 @@ def remarks(summaries: Sequence[PointSummary]) -> list[str]:
         said.append(
             f"No {names} where a larger share was unfinished at the end of the run, or too few ended."
         )
-    return [*said, *_absent(summaries), *_warm_ups(summaries)]
-
-
-def _warm_ups(summaries: Sequence[PointSummary]) -> Iterator[str]:
-    """Yield how long the warm-ups are that were found."""
-    found = [(one, one.warmup_s) for one in summaries if one.warmup_s is not None]
-    if not found:
-        return
-    least, most = (pick(seconds for _, seconds in found) for pick in (min, max))
-    span = f"{exact(least)} s" if least == most else f"{exact(least)} to {exact(most)} s"
-    span = span if most else "none is found, or the whole run counts"
-    differ = "" if least == most else "; set one `warmup` where what is compared begins with losses"
-    yield f"Warm-up, as `perhop run` finds it for each point that sets none: {span}{differ}."
-    late = [one for one, seconds in found if 2 * seconds == duration_ns(json.loads(one.point.scenario)) / 1e9]
-    if late:
-        where = f"{len(late)} of {counted(len(summaries), 'point')}, first at {late[0].point.label}"
-        yield f"Half of the run is left out, as it has not settled by then, at {where}."
+    settled = [
+        warm_ups.Found(one.point.scenario, one.point.label, one.warmup_s)
+        for one in summaries
+        if one.warmup_s is not None
+    ]
+    return [*said, *_absent(summaries), *warm_ups.sentences(settled, len(summaries), "point")]
 
 
 def _absent(summaries: Sequence[PointSummary]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,6 +39,7 @@ from perhop.sweeps.proposals import Proposals
 from perhop.sweeps.run import Counts, Failure, Progress, Runner
 from perhop.sweeps.summary import MOST_COLUMNS, MOST_LINES, estimate_json, short_names
 from perhop.sweeps.tuning import TuningPlan, literal
+from perhop.sweeps.warm_ups import Found
 
 BEST = 5
 """How many of the best trials run again on fresh seeds, where there is one objective."""
@@ -105,6 +106,7 @@ class Tuned(Written):
             it was not asked for.
         choice: Which winner to take.
         failures: The runs that failed, in the order of trials and seeds; their trials have no estimates.
+        warm_ups: Those that were found, by the keys of scenarios.
     """
 
     COMMAND: ClassVar = "perhop tune"
@@ -116,6 +118,7 @@ class Tuned(Written):
     as_it_is: Validated | None
     choice: Choice
     failures: Sequence[Failure] = ()
+    warm_ups: Mapping[str, Found] = field(default_factory=dict)
     command: str = ""
 
     def _outline(self) -> str:
@@ -186,7 +189,7 @@ class Tuned(Written):
             "constraints": [entry.text for entry in plan.constraints],
             "seeds": [plan.seeds[0], plan.seeds[-1]],
             "validation_seeds": [plan.validation_seeds[0], plan.validation_seeds[-1]],
-            "trials": [_trial_json(trial) for trial in self.trials],
+            "trials": [_trial_json(trial, self.warm_ups) for trial in self.trials],
             "front": [
                 {
                     "trial": winner.trial.number,
@@ -255,7 +258,8 @@ def search(plan: TuningPlan, runner: Runner) -> Tuned:
     choice = choose(plan.objectives, [winner.validated for winner in winners], as_it_is)
     keys = [trial.point.key for trial in trials if trial.point is not None]
     failures = failing.ordered(runner.failures, keys)
-    return Tuned(plan, trials, winners, runner.counts, as_it_is, choice, failures)
+    warm_ups = {key: found for key in keys if (found := runner.warm_ups.get(key)) is not None}
+    return Tuned(plan, trials, winners, runner.counts, as_it_is, choice, failures, warm_ups)
 
 
 def _validated(
@@ -404,12 +408,14 @@ def _keeps(plan: TuningPlan, found: Mapping[str, Estimate | None]) -> bool:
     return all(entry.violation(found) <= 0 for entry in plan.constraints)
 
 
-def _trial_json(trial: Trial) -> dict[str, Any]:
+def _trial_json(trial: Trial, warm_ups: Mapping[str, Found]) -> dict[str, Any]:
+    warm_up = None if trial.point is None else warm_ups.get(trial.point.key)
     return {
         "trial": trial.number,
         "factors": dict(trial.factors),
         "scenario": None if trial.point is None else trial.point.key,
         "feasible": trial.feasible,
+        **({} if warm_up is None else {"warmup_s": warm_up.seconds}),
         "metrics": _metrics_json(trial.found),
     }
 

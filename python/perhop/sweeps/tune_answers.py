@@ -11,6 +11,7 @@ from perhop.plurals import counted
 from perhop.scenario.ranges import text_of
 from perhop.show.metric_names import shown_name, shown_text, unit_of
 from perhop.statistics.intervals import Estimate
+from perhop.sweeps import warm_ups
 from perhop.sweeps.summary import short_names
 from perhop.sweeps.tuning import Constraint
 
@@ -283,6 +284,8 @@ def lead(tuned: Tuned) -> list[str]:
     goal = "; ".join(entry.text.replace(entry.metric, plain(entry.metric)) for entry in plan.objectives)
     bounds = ", ".join(entry.text.replace(entry.metric, plain(entry.metric)) for entry in plan.constraints)
     lines = [f"{goal}, subject to {bounds}" if bounds else goal, _searched(tuned)]
+    tried = len({trial.point.key for trial in tuned.trials if trial.point is not None})
+    lines += warm_ups.sentences(list(tuned.warm_ups.values()), tried, "setting")
     if not tuned.front:
         return lines
     seeds = plan.validation_seeds

@@ -185,18 +185,20 @@ def test_a_long_run_says_how_long_and_a_signal_ends_it_within_a_second(
 
 @pytest.mark.parametrize("rule", [("--runs", "100000"), ("--until", "0.001%", "--runs", "100000")])
 def test_ctrl_c_shows_the_runs_that_have_finished(small: Path, rule: Sequence[str]) -> None:
-    """They are those of the first seeds; the command that the report names makes them again."""
+    """Runs of the first seeds count; the command that the report names makes them again."""
     process = start(small.parent, "run", small.name, *rule, "--json", "-", "--out", "kept")
     said(process, r"(?m)^runs.*: \d\d+ of \d+ after")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     seeds = json.loads(out)["seeds"]
-    assert 4 <= len(seeds) < 100_000 and seeds == list(range(1, len(seeds) + 1))
+    assert 4 <= len(seeds) < 100_000
+    assert seeds == list(range(1, len(seeds) + 1))
     assert f"Interrupted: what follows is of the first {len(seeds)} of " in err
     assert json.loads(out).get("until", {}).get("interrupted", False) is (rule[0] == "--until")
     command = json.loads((small.parent / "kept" / "manifest.json").read_text())["command"]
-    assert f"--runs {len(seeds)}" in command and "--until" not in command
+    assert f"--runs {len(seeds)}" in command
+    assert "--until" not in command
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -106,3 +106,21 @@ def test_what_makes_no_rule_is_refused(
     assert (done.code, done.out) == (2, "")
     (line,) = done.err.splitlines()
     assert line.startswith(f"error: {said}")
+
+
+def test_a_difference_to_runs_that_intervals_have_decided_on_is_as_wide_as_theirs(small: Path) -> None:
+    """Either result may be the one."""
+    stopped = package.run(small, until="5%")
+    runs = len(stopped.runs)
+    fixed, other = package.run(small, runs=runs), package.run(small, runs=runs, warmup="2s")
+    plain = fixed.difference(other, "throughput_bps").row(0, named=True)
+    value = plain["throughput_bps"]
+    ends = plain["throughput_low_bps"], plain["throughput_high_bps"]
+    wider = stopping.widened(Estimate(value, ends, runs), runs)
+    assert wider is not None
+    assert wider.high > ends[1]
+    for sign, pair in ((1, (stopped, other)), (-1, (other, stopped))):
+        row = pair[0].difference(pair[1], "throughput_bps").row(0, named=True)
+        assert row["throughput_bps"] == pytest.approx(sign * value)
+        found = sorted(sign * row[end] for end in ("throughput_low_bps", "throughput_high_bps"))
+        assert found == pytest.approx(wider.ci95)

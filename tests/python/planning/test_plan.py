@@ -357,3 +357,16 @@ def _toml(value: object) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return json.dumps(value)
+
+
+def test_found_warm_ups_are_told(tmp_path: Path) -> None:
+    """Of every point; where a plan sets one, nothing is said."""
+    said = "Warm-up, as `perhop run` finds it for each point that sets none"
+    given = done(tmp_path, BURSTY)
+    assert said not in given.text()
+    assert "warm_ups" not in json.loads(given.json())
+    found = done(tmp_path, BURSTY.replace('warmup = "1s"\n', ""))
+    assert said in " ".join(found.text().split())
+    points = json.loads(found.json())["warm_ups"]
+    assert points[0]["point"] == "as it is, today's demand"
+    assert all(0 <= point["warmup_s"] <= 4 for point in points)

@@ -175,9 +175,11 @@ def test_the_losses_of_a_slow_start_are_left_out() -> None:
 
 
 def test_the_first_loss_behind_a_long_slow_start_is_left_out() -> None:
-    """It comes at 16 s with three times the packets of the later ones, in the second half of half a run."""
+    """The flow has it at 16 s, three times as long as later ones, in the second half of half a run."""
     found = run(_alone("1000p", "60s"), runs=1).warm_up
-    assert found is not None and found.settles and found.seconds > 16
+    assert found is not None
+    assert found.settles
+    assert found.seconds > 16
 
 
 def test_how_it_is_found_depends_on_the_scenario_alone(first: dict[str, Any]) -> None:

@@ -1,0 +1,93 @@
+"""What sweeps, searches and plans say of warm-ups that were found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import perhop
+from perhop.sweeps.warm_ups import Found, sentences
+
+LINK = {
+    "from": "a",
+    "to": "b",
+    "rate": "2Mbps",
+    "delay": "5ms",
+    "queue": {"aqm": "drop-tail", "limit": "40p"},
+}
+FLOWS = [{"name": "tcp", "count": 2, "from": "a", "to": "b", "transport": {"tcp": "newreno"}}]
+SCENARIO = {"duration": "20s", "links": {"uplink": LINK}, "flows": FLOWS}
+HALF = "Half of the run is left out, as it has not settled by then, at 2 of 4 points, first at limit = 0p."
+SAID = "Warm-up, as `perhop run` finds it for each"
+
+
+def _found(*seconds: float) -> list[Found]:
+    text = json.dumps({"duration": "20s"})
+    return [Found(text, f"limit = {place}p", one) for place, one in enumerate(seconds)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        ((), []),
+        ((0.0, 0.0), [f"{SAID} point that sets none: none is found, or the whole run counts."]),
+        ((2.0, 2.0), [f"{SAID} point that sets none: 2 s."]),
+        (
+            (10.0, 2.5, 10.0),
+            [
+                f"{SAID} point that sets none: 2.5 to 10 s; set one `warmup` where they should not differ.",
+                HALF,
+            ],
+        ),
+    ],
+)
+def test_sentences(seconds: tuple[float, ...], said: list[str]) -> None:
+    assert list(sentences(_found(*seconds), 4, "point")) == said
+
+
+def _sentence(text: str) -> str:
+    """The sentence, from whatever lines it is broken into."""
+    words = " ".join(text.replace("\n", " ").split())
+    assert SAID in words, words
+    return words[words.index(SAID) :].partition(". ")[0]
+
+
+def _seconds(scenario: dict[str, Any]) -> float:
+    found = perhop.run(scenario, runs=1).warm_up
+    assert found is not None
+    return found.seconds
+
+
+def test_sweeps_and_searches_tell_those_of_their_settings(tmp_path: Path) -> None:
+    """The ones that `perhop.run` finds; of a scenario that sets one, nothing."""
+    values = ["10p", "80p"]
+    ends = sorted(
+        _seconds({**SCENARIO, "links": {"uplink": {**LINK, "queue": {"aqm": "drop-tail", "limit": value}}}})
+        for value in values
+    )
+    assert ends[0] < ends[1]
+    span = f"{ends[0]:g} to {ends[1]:g} s"
+    factors: dict[str, Any] = {"links.uplink.queue.limit": values}
+    swept = {"runs": 2, "metrics": ["links.uplink.loss"], "grid": factors}
+    done = perhop.sweep({**swept, "scenario": SCENARIO}, store=tmp_path / "store")
+    assert span in _sentence(done.text())
+    search = {
+        "objectives": ["minimize links.uplink.delay_p95_s"],
+        "trials": 4,
+        "runs": 2,
+        "validation-runs": 2,
+        "search": factors,
+    }
+    tuned = perhop.tune({**search, "scenario": SCENARIO}, store=tmp_path / "store")
+    assert span in _sentence(tuned.text())
+    assert {trial["warmup_s"] for trial in json.loads(tuned.json())["trials"]} <= set(ends)
+    given = {**SCENARIO, "warmup": "5s"}
+    for result in (
+        perhop.sweep({**swept, "scenario": given}, store=tmp_path / "store"),
+        perhop.tune({**search, "scenario": given}, store=tmp_path / "store"),
+    ):
+        assert SAID not in result.text()
+        assert "warmup_s" not in result.json()
