@@ -35,6 +35,8 @@ Unreadable = (ValueError, KeyError, TypeError, SyntaxError, struct.error, zlib.e
 """Errors of `unpack` for bytes that are no packed run; numpy raises SyntaxError for an unknown type."""
 PICTURES = "pictures"
 """The directory of a report's pictures beside its runs (`perhop.show.kept`)."""
+STUDIES = "studies"
+"""The directory of judged studies beside their runs (`perhop.studies.kept`)."""
 EARLIER = "*.npz"
 """The files of perhop's versions before the store had records."""
 
@@ -45,8 +47,15 @@ def run_key(scenario: str, seed: int) -> str:
     The engine counts by its version and by the bytes of its library, so that runs of another build are never
     taken for this one's.
     """
-    text = json.dumps([scenario, seed, _engine.version, engine_digest()])
-    return hashlib.sha256(text.encode()).hexdigest()
+    key = _scenario_hashed(scenario).copy()
+    key.update(json.dumps([seed, _engine.version, engine_digest()])[1:].encode())
+    return key.hexdigest()
+
+
+@functools.lru_cache(maxsize=64)
+def _scenario_hashed(scenario: str) -> hashlib._Hash:
+    """The SHA-256 of the text that `run_key` takes, up to the seed: runs of a scenario have it in common."""
+    return hashlib.sha256(f"[{json.dumps(scenario)}, ".encode())
 
 
 @functools.cache
@@ -112,21 +121,28 @@ class DirectoryStore:
         """
         self.directory = directory
         self.pictures = directory / PICTURES
+        self.studies = directory / STUDIES
         self._say = say
         self._engine = engine_digest()
         self._lock = threading.Lock()
         self._journals = Journals(directory, say)
         self._places: dict[str, Place] = {}
+        self._digests: dict[str, bytes] = {}
         for path, contents in self._journals.read():
             for begin, content in contents:
                 entry = Entry.of(content)
                 if entry is not None and entry.engine == self._engine:
-                    self._places[entry.key] = Place(path, begin, len(content))
+                    self._note(entry.key, Place(path, begin, len(content)), content)
         if earlier := sum(1 for _ in directory.glob(EARLIER)):
             say(
                 f"{counted(earlier, 'run')} in {directory}, in the format of an earlier version, cannot be "
                 f"read; `perhop store verify {directory} --delete` deletes such runs"
             )
+
+    def digest(self, key: str) -> bytes | None:
+        """The SHA-256 of the record of the run of this key, or None if it is not kept."""
+        with self._lock:
+            return self._digests.get(key)
 
     def load(self, key: str) -> dict[str, Any] | None:
         """The run of this key, or None if it is not kept.
@@ -163,7 +179,7 @@ class DirectoryStore:
         """
         content = Entry(key, self._engine, pack(run)).content()
         with self._lock:
-            self._places[key] = self._journals.append([content])
+            self._note(key, self._journals.append([content]), content)
 
     def sync(self) -> None:
         """Wait until the disk has every run that was saved; they then outlive a failing machine.
@@ -179,9 +195,14 @@ class DirectoryStore:
         with self._lock:
             self._journals.close()
 
+    def _note(self, key: str, place: Place, content: bytes) -> None:
+        self._places[key] = place
+        self._digests[key] = hashlib.sha256(content).digest()
+
     def _forget(self, key: str, why: str) -> None:
         with self._lock:
             self._places.pop(key, None)
+            self._digests.pop(key, None)
         self._say(f"warning: {why}; it is computed again")
 
 

@@ -15,7 +15,7 @@ from perhop.stores import measures, segments
 from perhop.stores.directory import LEFT, is_complete, left, rewrite
 from perhop.stores.journal import ENDING, pieces
 from perhop.stores.metrics import engine_id
-from perhop.stores.outcomes import EARLIER, PICTURES, Entry, engine_digest
+from perhop.stores.outcomes import EARLIER, PICTURES, STUDIES, Entry, engine_digest
 from perhop.stores.sweeps import SweepStore
 
 BROKEN, FOREIGN, EARLIER_FORMAT, UNFINISHED = "broken", "foreign", "earlier format", "unfinished"
@@ -131,7 +131,7 @@ def _runs(directory: Path) -> Checked:
                 checked.count(entry.engine, engine_digest())
     if earlier := sum(1 for _ in directory.glob(EARLIER)):
         checked.add(EARLIER_FORMAT, f"{directory / EARLIER}: {counted(earlier, 'run')}, not read")
-    _others(checked, directory, (f"*{ENDING}", EARLIER, PICTURES))
+    _others(checked, directory, (f"*{ENDING}", EARLIER, PICTURES, STUDIES))
     return checked
 
 

@@ -26,6 +26,7 @@ from perhop.statistics.judging import STATES, Judgement
 from perhop.stores.outcomes import DirectoryStore, run_key
 from perhop.studies import GROUPS, PaperStudies, Questions, group_of, selection
 from perhop.studies.evidence import Evidence, Sample
+from perhop.studies.kept import Judged, KeptStudies
 from perhop.studies.study import ClaimVerdict, Reading, Study
 
 
@@ -91,7 +92,8 @@ class StudyOutcome:
     """The samples, tables and verdicts of a study.
 
     Attributes:
-        samples: (seed, sample) of every run, ordered by cell, then seed.
+        samples: (seed, sample) of every run, ordered by cell, then seed; of each sample the value with its
+            name and unit, without what only judging needs.
     """
 
     study: Study
@@ -103,8 +105,13 @@ class StudyOutcome:
 
     def __reduce__(self) -> tuple[Callable[..., StudyOutcome], tuple[Any, ...]]:
         """Pickle the study and its claims by their names: judges are functions, which do not pickle."""
-        judged = [(one.claim.id, one.judgement, one.readings, one.others) for one in self.verdicts]
-        return _restored, (self.study.id, self.cells, self.seeds, self.samples, self.rows, judged)
+        return _restored, (self.study.id, self.cells, self.seeds, *self.judged)
+
+    @property
+    def judged(self) -> Judged:
+        """The part that runs decide, with claims by their names."""
+        verdicts = [(one.claim.id, one.judgement, one.readings, one.others) for one in self.verdicts]
+        return self.samples, self.rows, verdicts
 
     @property
     def claims(self) -> Sequence[ClaimVerdict]:
@@ -138,12 +145,13 @@ class StudyOutcome:
         ]
 
 
-def _restored(name: str, *measured: Any) -> StudyOutcome:  # noqa: ANN401 - of a pickle
-    cells, seeds, samples, rows, judged = measured
+def _restored(name: str, cells: Sequence[Cell], seeds: Sequence[int], *judged: Any) -> StudyOutcome:  # noqa: ANN401
+    """The outcome of a study of this name, of what `StudyOutcome.judged` gave."""
     study = selection.study(name)
+    samples, rows, verdicts = judged
     claims = {claim.id: claim for claim in study.claims}
-    verdicts = [ClaimVerdict(claims[claim], *verdict) for claim, *verdict in judged]
-    return StudyOutcome(study, cells, seeds, samples, rows, verdicts)
+    found = [ClaimVerdict(claims[claim], *verdict) for claim, *verdict in verdicts]
+    return StudyOutcome(study, cells, seeds, samples, rows, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +281,11 @@ def execute(
         KeyboardInterrupt: Ctrl-C; what had finished is in the store.
     """
     cancel = _engine.Cancel(memory.share(jobs))
-    gathering = _Gathering(planned, finished, judged)
     work = _Work(planned, store, counts, cancel)
+    gathering = _Gathering(planned, store, finished, judged)
+    tasks = gathering.without_kept(counts)
     try:
-        parallel_map(work, planned.tasks, jobs=jobs, cancel=cancel, finished=gathering, waiting=waiting)
+        parallel_map(work, tasks, jobs=jobs, cancel=cancel, finished=gathering, waiting=waiting)
     except BaseException:
         with contextlib.suppress(OSError):
             _sync(store)
@@ -339,29 +348,62 @@ class _Gathering:
     def __init__(
         self,
         planned: RunPlan,
+        store: DirectoryStore | None,
         finished: Callable[[], None] | None,
         judged: Callable[[StudyOutcome], None] | None,
     ) -> None:
-        self._planned, self._finished, self._judged = planned, finished, judged
+        self._planned, self._store, self._finished, self._judged = planned, store, finished, judged
+        self._kept = None if store is None else KeptStudies(store.studies)
+        self._tasks = planned.tasks
         self._samples: list[dict[int, list[Sample]]] = [{} for _ in planned.studies]
         self.outcomes: dict[int, StudyOutcome] = {}
         self._told = 0
 
+    def without_kept(self, counts: Counts) -> Sequence[Task]:
+        """The tasks of studies that these runs have not judged before; the others are reported at once."""
+        planned = self._planned
+        for index, study in enumerate(planned.studies):
+            runs = self._runs(index)
+            found = None if self._kept is None or runs is None else self._kept.find(study.id, runs)
+            if found is None:
+                continue
+            self._tell(index, _restored(study.id, planned.cells[index], planned.seeds[index], *found))
+            for _ in runs or ():
+                counts.found += 1
+                if self._finished is not None:
+                    self._finished()
+        self._tasks = [task for task in planned.tasks if task.study not in self.outcomes]
+        return self._tasks
+
     def __call__(self, place: int, samples: list[Sample]) -> None:
         planned = self._planned
-        index = planned.tasks[place].study
+        index = self._tasks[place].study
         mine = self._samples[index]
         mine[place] = samples
         if self._finished is not None:
             self._finished()
         if len(mine) < len(planned.cells[index]) * len(planned.seeds[index]):
             return
-        listed = [(planned.tasks[place].seed, one) for place in sorted(mine) for one in mine[place]]
+        listed = [(self._tasks[place].seed, one) for place in sorted(mine) for one in mine[place]]
         outcome = judge(planned.studies[index], planned.cells[index], planned.seeds[index], listed)
+        if self._kept is not None and (runs := self._runs(index)) is not None:
+            self._kept.keep(outcome.study.id, runs, outcome.judged)
+        self._tell(index, outcome)
+
+    def _tell(self, index: int, outcome: StudyOutcome) -> None:
         self.outcomes[index] = outcome
         while self._judged is not None and self._told in self.outcomes:
             self._judged(self.outcomes[self._told])
             self._told += 1
+
+    def _runs(self, index: int) -> Sequence[bytes] | None:
+        """The digests of a study's runs; None if the store lacks one, or if the study is not perhop's own."""
+        study = self._planned.studies[index]
+        if self._store is None or not any(study is one for group in GROUPS for one in group.studies):
+            return None
+        cells, seeds = self._planned.cells[index], self._planned.seeds[index]
+        found = [self._store.digest(run_key(cell.scenario, seed)) for cell in cells for seed in seeds]
+        return None if None in found else [one for one in found if one is not None]
 
 
 def judge(
@@ -373,7 +415,8 @@ def judge(
     if study.summaries is not None:
         rows.extend(study.summaries(evidence))
     verdicts = [claim.verdict(evidence) for claim in study.claims]
-    return StudyOutcome(study, cells, seeds, samples, rows, verdicts)
+    values = [(seed, Sample(one.factors, one.metric, one.unit, one.value)) for seed, one in samples]
+    return StudyOutcome(study, cells, seeds, values, rows, verdicts)
 
 
 def to_json(outcomes: Sequence[StudyOutcome]) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from perhop.errors import PerhopError
 from perhop.files.outputs import manifest, manifest_entry
 from perhop.files.swap import earlier_plots, replace_report
 from perhop.show.drawers import Drawers
@@ -18,9 +21,12 @@ from perhop.studies.page import StudyDrawn, StudyPart, reproduction_page
 from perhop.studies.reproduction import StudyOutcome, sample_frame
 from perhop.studies.study import Study
 
+PAGE_EVERY_S = 1.0
+"""Studies that follow one another faster are written together."""
+
 
 class ReproductionReport:
-    """The directory of `perhop reproduce`: it grows with each study, and is whole at any time."""
+    """The directory of `perhop reproduce`: it grows with the studies, and is whole at any time."""
 
     def __init__(
         self,
@@ -44,6 +50,9 @@ class ReproductionReport:
         self._pending = [study.id for study in studies]
         self._done: list[StudyPart] = []
         self._drawn: list[str] = []
+        self._pictures: dict[str, bytes | str] = {}
+        self._written = 0
+        self._next_at = 0.0
         self._scenarios: list[str] = []
         self._kept = kept
         self._drawers = Drawers(jobs, sum(len(study.plots) + 1 for study in studies), kept)
@@ -55,15 +64,20 @@ class ReproductionReport:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop drawing."""
+        """Stop drawing; where an error is on its way, such as Ctrl-C, first write what is drawn."""
         self._drawers.__exit__(kind, error, trace)
+        if error is not None and self._written < len(self._done):
+            with contextlib.suppress(PerhopError):
+                self._write()
 
     def draw(self, outcome: StudyOutcome) -> None:
         """Have a study's plots and networks drawn."""
         self._drawing.append(StudyPart.drawn(outcome, self._drawers))
 
     def drawn(self, *, wait: bool = False) -> Iterator[tuple[StudyOutcome, list[Path]]]:
-        """Write the page anew with each study whose pictures are there, in the order of `draw`.
+        """Add each study whose pictures are there, in the order of `draw`; write them within a second.
+
+        To be called again and again while later studies run.
 
         Args:
             wait: Go on until all are.
@@ -76,10 +90,12 @@ class ReproductionReport:
         """
         while self._drawing and (wait or self._drawing[0].over):
             part = StudyPart.made(self._drawing.popleft(), self._drawers)
-            yield part.outcome, self._add(part)
+            plots = self._add(part)
+            self._write_if_due()
+            yield part.outcome, plots
+        self._write_if_due()
 
     def _add(self, part: StudyPart) -> list[Path]:
-        first = not self._done
         outcome, section = part.outcome, part.section
         pictures = [plot.picture for plot in section.plots] + [one.picture for one in section.networks]
         files = picture_files(pictures)
@@ -87,9 +103,20 @@ class ReproductionReport:
         self._pending.remove(outcome.study.id)
         self._done.append(part)
         self._scenarios.extend(_entries(outcome))
-        stale = [*earlier_plots(self._out), "samples.parquet"] if first else []
-        replace_report(self._out, {**files, **self._page()}, remove=stale)
+        self._pictures.update(files)
         return [self._out / "plots" / f"{plot.picture.name}.png" for plot in section.plots]
+
+    def _write_if_due(self) -> None:
+        """Write studies that are not written, unless others just were; the last one `finish` writes."""
+        if self._pending and self._written < len(self._done) and time.monotonic() >= self._next_at:
+            self._write()
+            self._next_at = time.monotonic() + PAGE_EVERY_S
+
+    def _write(self, more: Mapping[str, bytes | str] | None = None) -> None:
+        stale = [] if self._written else [*earlier_plots(self._out), "samples.parquet"]
+        replace_report(self._out, {**self._pictures, **self._page(), **(more or {})}, remove=stale)
+        self._pictures.clear()
+        self._written = len(self._done)
 
     def finish(self, outcomes: Sequence[StudyOutcome]) -> None:
         """Write the samples of all runs; the page then says that it is complete.
@@ -97,8 +124,7 @@ class ReproductionReport:
         Raises:
             PerhopError: A file cannot be written.
         """
-        samples = parquet(sample_frame(outcomes))
-        replace_report(self._out, {"samples.parquet": samples, **self._page()})
+        self._write({"samples.parquet": parquet(sample_frame(outcomes))})
         if self._kept is not None:
             self._kept.tidy()
 

@@ -10,9 +10,9 @@ import pytest
 from tests.python.output.test_drawers import files
 from tests.python.output.test_report import outcome
 
-from perhop.files import filesystem
+from perhop.files import filesystem, kept
 from perhop.scenario import reading
-from perhop.show import kept
+from perhop.show import kept as pictures_kept
 from perhop.show.kept import KeptPictures
 from perhop.show.page import html_network, html_plot
 from perhop.studies.writer import ReproductionReport
@@ -110,6 +110,7 @@ def test_a_full_disk_keeps_no_picture_and_ends_nothing(tmp_path: Path) -> None:
 
 
 def test_the_pictures_drawn_last_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures_kept, "MOST", 2)
     pictures = KeptPictures(tmp_path)
     work, (network, name) = asked()[-1]
     drawn = work(network, name)
@@ -118,7 +119,6 @@ def test_the_pictures_drawn_last_stay(tmp_path: Path, monkeypatch: pytest.Monkey
         pictures.keep(work, (network, f"{number}"), drawn)
         (path,) = set(tmp_path.iterdir()) - before
         os.utime(path, (number, number))
-    monkeypatch.setattr(kept, "MOST", 2)
     pictures.tidy()
     stay = [pictures.find(work, (network, f"{number}")) is not None for number in range(4)]
     assert stay == [False, False, True, True]

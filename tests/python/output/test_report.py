@@ -286,6 +286,37 @@ def test_the_report_is_there_after_the_first_study(tmp_path: Path) -> None:
     assert sorted(listed) == sorted(path.name for path in (tmp_path / "plots").iterdir())
 
 
+def test_studies_that_follow_fast_are_written_together_and_when_an_error_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("perhop.studies.writer.time", SimpleNamespace(monotonic=lambda: now[0]))
+    made = outcome()
+    studies = [replace(made, study=replace(made.study, id=name)) for name in ("a", "b", "c", "d", "e")]
+
+    def shown() -> list[str]:
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        return [one.study.id for one in studies if f'<section id="{one.study.id}">' in page]
+
+    def run() -> None:
+        with ReproductionReport(tmp_path, "perhop reproduce", [one.study for one in studies]) as report:
+            for one, after in zip(studies, ("a", "a", "abc"), strict=False):
+                report.draw(one)
+                list(report.drawn(wait=True))
+                assert shown() == list(after)
+                now[0] += 0.6
+            list(report.drawn())
+            assert shown() == list("abc")
+            report.draw(studies[3])
+            list(report.drawn(wait=True))
+            assert shown() == list("abc")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert shown() == list("abcd")
+
+
 @pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])
 def test_plots_are_deterministic(kind: str) -> None:
     first, second = (drawing(plot(kind), rows(), "made-up") for _ in range(2))

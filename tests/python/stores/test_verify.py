@@ -59,6 +59,8 @@ def flip(path: Path, place: int = -2) -> None:
 
 def test_whole_stores_have_no_findings(tmp_path: Path) -> None:
     reproduced(tmp_path)
+    for folder in ("pictures", "studies"):
+        (tmp_path / "runs" / folder).mkdir()
     swept(tmp_path / "store")
     runs, sweeps = verify(tmp_path)
     assert (runs.directory, runs.whole, runs.others, runs.findings) == (tmp_path / "runs", 2, 1, [])
