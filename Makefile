@@ -73,6 +73,8 @@ soundness: cargo ## Hold the bounds of ten thousand random networks against simu
 coverage: $(ENGINE) $(DEV) ## Try how often intervals contain what they are for, and write it into docs/project/validity.md (five hours of a core)
 	$(BIN)/python -m tools.coverage --write $(ARGS)
 	$(BIN)/python -m tools.coverage.stopped --write
+	$(BIN)/python -m tools.coverage.warmed --write
+	$(BIN)/python -m tools.coverage.splitting --write
 	$(BIN)/python -m tools.validity --render
 
 # The engine comes first: perhop works while the explorer is still being compiled.

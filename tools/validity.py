@@ -4,9 +4,9 @@
     python -m tools.validity --only theory       one peer anew; the others stay as they were measured
     python -m tools.validity --render            the page from docs/project/validity.json, without measuring
 
-The measurements are kept in validity.json beside it, those of `tools.coverage` in coverage.json and
-stopped.json. ns-2 and ns-3 need Debian's packages `ns2` and `libns3-dev`; the kernel needs what `perhop live`
-needs (docs/live.md).
+The measurements are kept in validity.json beside it, those of `tools.coverage` in coverage.json,
+stopped.json, warmed.json and splitting.json. ns-2 and ns-3 need Debian's packages `ns2` and `libns3-dev`; the
+kernel needs what `perhop live` needs (docs/live.md).
 A missing peer is left as it was, and said.
 """
 
@@ -24,7 +24,7 @@ import jinja2
 from tests.oracle import dualpi2, ns2, peers, presets, process, testbed, theory
 from tests.oracle.agreement import STATES
 from tools.coverage import page as coverage
-from tools.coverage import stopped
+from tools.coverage import splitting, stopped, warmed
 
 from perhop import _engine
 
@@ -202,20 +202,19 @@ def page(data: Entry) -> str:
         keep_trailing_newline=True,
     )
     return environment.get_template("validity.md.j2").render(
-        parts=parts, differ=differ, presets=_presets(data), coverage=_coverage(), stopped=_stopped()
+        parts=parts,
+        differ=differ,
+        presets=_presets(data),
+        coverage=_section(COVERAGE, coverage.shown),
+        **{
+            of.__name__.rpartition(".")[2]: _section(of.DATA, of.shown) for of in (stopped, warmed, splitting)
+        },
     )
 
 
-def _coverage() -> Entry | None:
-    """Return the section on the coverage of intervals, if it has been measured."""
-    return coverage.shown(json.loads(COVERAGE.read_text(encoding="utf-8"))) if COVERAGE.exists() else None
-
-
-def _stopped() -> Entry | None:
-    """Return the section on intervals that decide how many runs there are, if it has been measured."""
-    return (
-        stopped.shown(json.loads(stopped.DATA.read_text(encoding="utf-8"))) if stopped.DATA.exists() else None
-    )
+def _section(data: Path, shown: Callable[[Entry], Entry]) -> Entry | None:
+    """Return the section on the coverage of some intervals, if it has been measured."""
+    return shown(json.loads(data.read_text(encoding="utf-8"))) if data.exists() else None
 
 
 def _presets(data: Entry) -> Entry | None:

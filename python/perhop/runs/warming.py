@@ -168,7 +168,7 @@ class _Search:
         self._flows = int(_engine.memory(text)["flows"])
         self._length_ns = self._whole_ns // 2
         self._begun_s = max((_last_start_ns(group, scenario) for group in scenario["flows"]), default=0) / 1e9
-        why = _whole_run(scenario)
+        why = whole_run(scenario)
         if why is None and self._flows * FEWEST_SAMPLES > MOST_VALUES:
             why = "no warm-up is looked for with so many flows"
         if why is not None:
@@ -226,7 +226,7 @@ class _Search:
             self._left, self._length_ns = list(SEEDS), self._whole_ns
 
 
-def _whole_run(scenario: Mapping[str, Any]) -> str | None:
+def whole_run(scenario: Mapping[str, Any]) -> str | None:
     """Why the whole run of a scenario counts, as it has no one steady state, or its beginning is measured.
 
     None if runs have to tell.

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from tools.coverage import intervals, measuring, page, stopped
+from tools.coverage import intervals, measuring, page, splitting, stopped, warmed
 from tools.coverage.settings import SETTINGS
 from tools.coverage.truth import Times, Truth, Waits
 
@@ -193,3 +193,48 @@ def test_the_page_says_how_many_stops_cover() -> None:
     ]
     shown = stopped.shown(json.loads(stopped.content(rows, "perhop")))
     assert shown["lines"][0][1:] == ["means", 1, "94.0; 94.0", "25.0", "94.0; 94.0", "30.0"]
+
+
+def test_losses_of_a_small_buffer_by_its_markov_chain() -> None:
+    """Of exponential sizes, cut off at nine times their mean, it is M/M/1/K; M/D/1/K is known."""
+    load, room = 0.5, 5
+    mean, _ = stopped.moments(stopped.QUEUES["mm1"])
+    exact = (1 - load) * load ** (room + 1) / (1 - load ** (room + 2))
+    assert splitting.loss(stopped.QUEUES["mm1"], load / mean, room) == pytest.approx(exact, rel=0.05)
+    assert splitting.loss(splitting.FIXED, 62.5, 10) == pytest.approx(1.155e-6, rel=1e-3)
+    no_room = load / (1 + load)  # Erlang's loss formula, whatever the sizes are
+    for sizes in (*stopped.QUEUES.values(), splitting.FIXED):
+        mean, _ = stopped.moments(sizes)
+        assert splitting.loss(sizes, load / mean, 0) == pytest.approx(no_room, rel=1e-9)
+
+
+def test_intervals_of_rare_losses_cover_those_of_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of M/D/1/K, in little; and what the page says of them."""
+    monkeypatch.setattr(splitting, "RUNS", (5,))
+    (row,) = splitting.measure("md1", 6)
+    assert row.groups == 6
+    assert row.below + row.above <= 2
+    assert row.mean == pytest.approx(1, rel=0.25)
+    assert row.gain > 100
+    row = splitting.Covered("md1", 5, 40, 1, 2, 1.01, 1234.0)
+    shown = splitting.shown(json.loads(splitting.content([row], "perhop")))
+    (line,) = shown["lines"]
+    assert line[2:] == [5, 40, "92.5 (79.6–98.4)", 1.01, "1,200"]
+
+
+def test_short_runs_behind_a_found_warm_up_are_held_against_long_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With their beginning, the loss of two windows that open at once is far off."""
+    monkeypatch.setattr(warmed, "LONG_RUNS", 6)
+    seconds, rows = warmed.measure("marks", dict(warmed.settings())["marks"], 2)
+    assert 0 < seconds < 10
+    queue = {row.way: row for row in rows if row.measure == "links.link.mean_queue_packets"}
+    assert abs(queue["found"].bias) < abs(queue["with the beginning"].bias)
+    shown = warmed.shown(json.loads(warmed.content(rows, {"marks": seconds}, "perhop")))
+    assert all(len(line) == 8 for line in shown["lines"])
+
+
+def test_only_what_has_a_steady_state_is_held_against_long_runs() -> None:
+    assert "first" in dict(warmed.settings())
+    assert "auto" in json.loads(dict(warmed.settings())["first"])["warmup"]
