@@ -1,8 +1,10 @@
 """What stepping costs: steps, readings, changes and snapshots of a simulation, and steps of environments.
 
-The scenario is that of `perhop.gym.AqmEnv`: six flows over 8 Mbit/s. The first table has the time of a whole
-run by the length of its steps, as a ratio to a run without stops on the same engine. The second has the time
-of one call. The third has steps per second of the environments, a hundred milliseconds simulated in each.
+The scenario is that of `perhop.gym.AqmEnv`: six flows over 8 Mbit/s; in the last table a hundred flows over
+400 Mbit/s. The first table has the time of a whole run by the length of its steps, as a ratio to a run
+without stops on the same engine. The second has the time of one call. The third has steps per second of the
+environments, a hundred milliseconds simulated in each. The last has settings that differ from a time on, from
+one snapshot and each from the beginning.
 
     python -m benches.stepping [--repeat 5] [--markdown]
 """
@@ -93,6 +95,39 @@ def calls(repeat: int) -> list[tuple[str, ...]]:
     return [(name, timed(partial(often, call), repeat).text(1e6 / 200)) for name, call in work.items()]
 
 
+SETTINGS = (0.02, 0.05, 0.1, 0.2)
+SETTLED_S = 10.0
+"""Settings differ from then on, for half as long again."""
+
+
+def settings(repeat: int) -> list[tuple[str, ...]]:
+    """A row for each way to measure settings that differ from a time on: seconds."""
+    queue = {"aqm": "red", "thresholds": "200/600/0.1", "limit": "2400p"}
+    link = {"from": "a", "to": "b", "rate": "400Mbps", "delay": "10ms", "queue": queue}
+    scenario = {
+        "duration": f"{1.5 * SETTLED_S:g}s",
+        "warmup": f"{SETTLED_S:g}s",
+        "links": {"uplink": link},
+        "flows": [{"name": "bulk", "count": 100, "from": "a", "to": "b", "transport": {"tcp": "linux"}}],
+    }
+
+    def begun() -> perhop.Simulation:
+        return perhop.Simulation(scenario, engine="batched").run_until(SETTLED_S)
+
+    def anew() -> None:
+        for value in SETTINGS:
+            begun().set("links.uplink.queue.max_p", value).finish()
+
+    def from_one() -> None:
+        sim = begun()
+        settled = sim.snapshot()
+        for value in SETTINGS:
+            sim.restore(settled).set("links.uplink.queue.max_p", value).finish()
+
+    ways = {"each from the beginning": anew, "from one snapshot": from_one}
+    return [(name, timed(way, repeat).text(1.0)) for name, way in ways.items()]
+
+
 def environments(repeat: int) -> list[tuple[str, ...]]:
     """A row for each environment: steps per second, and simulated seconds per second."""
     rows: list[tuple[str, ...]] = []
@@ -123,6 +158,7 @@ def main() -> None:
         ("20 s in steps", "reference", "batched", "reference, a link read after each"): runs(chosen.repeat),
         ("call", "µs"): calls(chosen.repeat),
         ("environment", "steps/s", "simulated s/s"): environments(chosen.repeat),
+        (f"{len(SETTINGS)} settings", "s"): settings(chosen.repeat),
     }
     for head, rows in tables.items():
         print()
