@@ -123,15 +123,16 @@ def run(
       perhop run my.toml --runs 1 --capture my.pcapng
     """
     with interrupts.loading():
+        from perhop.scenario import warmup as warmups
+
+        checked = warmups.read(scenario, warmup)  # a file that is refused waits for nothing more
         from perhop.runs import budget, extent, recording
         from perhop.runs import until as stopping
-        from perhop.scenario import warmup as warmups
     rule = stopping.read(until, until_of or (), runs)
     least = rule.least if rule is not None else budget.FIRST if runs is None else runs
     extent.seeds(seed, least if rule is None else rule.most)
     at_once = extent.workers(jobs)
     extent.threads_each(threads, at_once, least)
-    checked = warmups.read(scenario, warmup)
     terminal.warn(checked.notices)
     files = {"--plot": None if plot == outputs.STDOUT else plot, "--capture": capture, "--events": events}
     results = Results(out=out, json_file=json_file, csv=csv, files=files, wide=wide, reads=[scenario])

@@ -13,13 +13,14 @@ import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from perhop.files import arguments
-from perhop.show import declared
-from perhop.show.declared import Bound, Row, Table
 from perhop.show.numbers import MISSING
 from perhop.statistics.intervals import is_symmetric
+
+if TYPE_CHECKING:
+    from perhop.show.declared import Bound, Row, Table
 
 DERIVED = "†"
 LOWER, HIGHER = "↓", "↑"
@@ -74,6 +75,8 @@ class Pivot:
 
 def pivot(table: Table, rows: Sequence[Row]) -> Pivot | None:
     """Lay a study's rows out as the table says, or None if none of them belong in it."""
+    from perhop.show import declared  # noqa: PLC0415 - for studies alone, and it takes as long to load as this
+
     found = [row for metric in table.metrics for row in declared.chosen(rows, metric, table.where)]
     if not found:
         return None

@@ -499,6 +499,22 @@ def test_what_is_refused_waits_for_nothing_heavy(small: Path, arguments: Sequenc
     assert loaded == []
 
 
+@pytest.mark.parametrize(("name", "refused"), [("missing.toml", 2), ("wrong.toml", 2), ("small.toml", 0)])
+def test_a_refused_scenario_waits_for_nothing_that_runs_it(small: Path, name: str, refused: int) -> None:
+    (small.parent / "wrong.toml").write_text('dration = "1s"\n', encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "perhop", "run", name, "--runs", "1"],
+        cwd=small.parent,
+        capture_output=True,
+        text=True,
+        timeout=SOON_S,
+        check=False,
+    )
+    assert done.returncode == refused
+    assert ("perhop.runs" in done.stderr) == (not refused)
+    assert "perhop.show.declared" not in done.stderr, "tables of studies"
+
+
 @pytest.mark.parametrize("command", ["sweep", "tune", "plan"])
 def test_a_refused_file_of_many_settings_waits_for_numpy_alone(tmp_path: Path, command: str) -> None:
     """The room of sweeps reads these files and computes with numpy; the store alone needs data frames."""
