@@ -12,7 +12,13 @@ Three figures:
   with the sweeps.
 - reading: opening the store of the first sweep, with every record checked, and estimating all its points.
 
-    python benches/sweep.py [--runs 10000] [--repeat 3] [--json FILE]
+With `--ray` other figures: the same sweep of RUNS short runs on clusters of Ray, whose nodes are processes
+of this machine with a processor each: two nodes of which one is killed after half of the runs, one node, two
+nodes, and two with batches of eight runs. Each sweep must have every run in its store, once. The driver's
+cost is the CPU time of this process, which hands out batches and keeps runs: a part for each run, and one for
+each batch.
+
+    python -m benches.sweep [--runs 10000] [--repeat 3] [--json FILE] [--ray]
 """
 
 from __future__ import annotations
@@ -20,14 +26,21 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 from perhop import _engine
+from perhop.stores import measures
+from perhop.stores.directory import Journals
 from perhop.stores.sweeps import SweepStore
 from perhop.sweeps.backend import LocalBackend
 from perhop.sweeps.plan import Given, SweepPlan, read_plan
@@ -143,14 +156,87 @@ def measure(runs: int, repeat: int) -> dict[str, float]:
     }
 
 
+def on_ray(runs: int) -> dict[str, float]:
+    """The figures of a sweep on clusters of Ray."""
+    with tempfile.TemporaryDirectory(prefix="perhop-bench-") as name:
+        directory = Path(name)
+        plan = plan_of(directory, points=POINTS, runs=runs // POINTS, duration="1s", rate=2000)
+        alone = swept(plan, directory / "alone", 1)
+        found = {"runs": runs, "local_ms_per_run": alone / runs * 1e3}
+        cases = {
+            "one_of_two_killed": (2, 64),
+            "one_node": (1, 64),
+            "two_nodes": (2, 64),
+            "batches_of_8": (2, 8),
+        }
+        for case, (nodes, batch) in cases.items():
+            wall, driver = swept_on_ray(plan, directory / case, nodes, batch, killed="killed" in case)
+            found |= {
+                f"{case}_ms_per_run": wall / runs * 1e3,
+                f"{case}_driver_ms_per_run": driver / runs * 1e3,
+            }
+        of_64, of_8 = (found[f"{case}_driver_ms_per_run"] for case in ("two_nodes", "batches_of_8"))
+        batch_ms = (of_8 - of_64) / (1 / 8 - 1 / 64)
+        return found | {"driver_ms_per_batch": batch_ms, "driver_ms_per_run": of_64 - batch_ms / 64}
+
+
+def swept_on_ray(
+    plan: SweepPlan, store: Path, nodes: int, batch: int, *, killed: bool
+) -> tuple[float, float]:
+    """Wall time of a sweep on so many nodes, and the CPU time of the driver, in seconds."""
+    from perhop.sweeps import ray_backend  # noqa: PLC0415 - Ray is optional
+
+    ray_backend.MOST_IN_BATCH = batch
+    with cluster(nodes) as (address, kill), ray_backend.RayBackend(address, None) as backend:
+
+        @contextmanager
+        def progress(_what: str, total: int) -> Iterator[Callable[[], None]]:
+            steps = iter(range(1, total + 1))
+            yield lambda: Thread(target=kill).start() if next(steps) == total // 2 and killed else None
+
+        began, cpu = time.perf_counter(), time.process_time()
+        with SweepStore(store, print) as opened:
+            sweep(plan, Runner(opened, backend, progress))
+        wall, driver = time.perf_counter() - began, time.process_time() - cpu
+    contents = chain.from_iterable(contents for _, contents in Journals(store / "journals", print).read())
+    kept = [(run.layout.key, run.seed) for run in measures.runs(content for _, content in contents)]
+    assert len(kept) == len(set(kept)) == len(plan.points) * plan.runs, "a run is lost, or kept twice"
+    return wall, driver
+
+
+@contextmanager
+def cluster(nodes: int) -> Iterator[tuple[str, Callable[[], None]]]:
+    """A head without processors and nodes with one each; the address, and what kills the last node."""
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    from ray.cluster_utils import Cluster  # noqa: PLC0415 - Ray is optional
+
+    memory: dict[str, Any] = {"object_store_memory": 200_000_000}
+    # A lost node is to be found out in seconds.
+    checks = {"health_check_period_ms": 500, "health_check_failure_threshold": 3}
+    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": checks, **memory}
+    started: Any = Cluster(initialize_head=True, head_node_args=head)
+    added = [started.add_node(num_cpus=1, **memory) for _ in range(nodes)]
+    try:
+        yield started.address, lambda: started.remove_node(added[-1], allow_graceful=False)
+    finally:
+        started.shutdown()
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--runs", type=int, default=10_000, help="short runs, a multiple of 100")
     parser.add_argument("--repeat", type=int, default=3, help="sweeps on one and on two threads")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--ray", action="store_true", help="measure clusters of Ray on this machine instead")
     options = parser.parse_args()
-    found = measure(options.runs, options.repeat)
+    found = on_ray(options.runs) if options.ray else measure(options.runs, options.repeat)
+    if options.json is not None:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if options.ray:
+        for name, value in found.items():
+            print(f"  {name.replace('_', ' '):<40} {value:,.4g}")
+        return
     print(f"a sweep of {found['runs']:,.0f} runs of {found['engine_ms_per_run']:.3f} ms in the engine:")
     print(f"  overhead of a run outside the engine   {found['overhead_ms_per_run']:.3f} ms")
     print(f"  store opened and checked               {found['open_s']:.3f} s")
@@ -164,8 +250,6 @@ def main() -> None:
     print(
         f"  the bare engine in two processes       {found['speedup_two_processes_engine']:.2f} times as fast"
     )
-    if options.json is not None:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

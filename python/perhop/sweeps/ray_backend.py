@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -32,6 +34,8 @@ IN_FLIGHT_PER_CPU = 2
 RETRIES = 20
 """How often a batch may lose its worker or node; a run that always kills its worker must end."""
 _NAP_S = 0.5
+_COUNT_EVERY_S = 1.0
+"""A cluster may grow or shrink: its processors are counted again this often."""
 _KNOCK_S = 10.0
 
 
@@ -76,28 +80,44 @@ class RayBackend:
     def run(self, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[list[Done]]:
         """See `perhop.sweeps.backend.Backend`."""
         compute = ray.remote(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")(batch)
-        left = _batches(tasks, self._cpus())
+        # Runs of a scenario together: its text and the names of its measures then travel once for a batch.
+        left = _batches(sorted(tasks, key=lambda task: task.scenario), self._cpus())
         pending: dict[Any, Sequence[Task]] = {}
-        while True:
-            while len(pending) < (self.jobs or IN_FLIGHT_PER_CPU * self._cpus()):
-                chosen = next(left, None)
-                if chosen is None:
-                    break
+        most, count_at = 0, 0.0
+
+        def hand_out() -> None:
+            nonlocal most, count_at
+            if (now := time.monotonic()) >= count_at:
+                most, count_at = self.jobs or IN_FLIGHT_PER_CPU * self._cpus(), now + _COUNT_EVERY_S
+            for chosen in itertools.islice(left, max(0, most - len(pending))):
                 texts = {task.scenario: scenarios[task.scenario] for task in chosen}
                 work = [(task.scenario, task.seed) for task in chosen]
                 classes = sending.shipped(set().union(*map(one_run.modules, texts.values())))
                 pending[compute.remote(engine_id(), texts, work, classes)] = chosen
+
+        while True:
+            hand_out()
             if not pending:
                 return
-            # Short waits, so that Ctrl-C gets through and a cluster that has grown is made use of.
-            ready, _ = ray.wait(list(pending), num_returns=1, timeout=_NAP_S)
-            for reference in ready:
+            for reference in _ready(list(pending)):
                 runs = _result(reference)
                 yield list(zip(pending.pop(reference), runs, strict=True))
+                hand_out()
 
     def _cpus(self) -> int:
         resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
         return max(1, int(resources.get("CPU", 1)))
+
+
+def _ready(pending: list[Any]) -> list[Any]:
+    """The references whose batches have ended, waited for so long that Ctrl-C gets through.
+
+    All of them at once: to look through thousands costs the driver as much as a dozen runs.
+    """
+    ready, _ = ray.wait(pending, num_returns=1, timeout=_NAP_S)
+    if ready:
+        ready, _ = ray.wait(pending, num_returns=len(pending), timeout=0)
+    return ready
 
 
 def _knock(address: str) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,7 @@ import perhop
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.stores.metrics import engine_id
-from perhop.sweeps.backend import Failed
+from perhop.sweeps.backend import Failed, Task
 from perhop.sweeps.job import Workplace
 
 if TYPE_CHECKING:
@@ -190,3 +191,39 @@ def test_a_worker_hands_over_failed_runs_and_goes_on(small: Path) -> None:
     scenario = _engine.scenario_from_toml(small.read_text().replace("5s", "0.2s"), "x")
     found = batch(engine_id(), {0: scenario, 1: "{}"}, [(0, 1), (1, 1), (0, 2)], {})
     assert [isinstance(one, Failed) for one in found] == [False, True, False]
+
+
+@needs_ray
+def test_a_batch_has_the_runs_of_one_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of a scenario travels with each batch: one of many would carry a text for each run."""
+    from perhop.sweeps import ray_backend  # noqa: PLC0415 - needs an optional dependency
+
+    sent: list[tuple[dict[int, str], list[tuple[int, int]]]] = []
+    waited: list[int] = []
+
+    class Remote:
+        def remote(self, _engine: str, texts: dict[int, str], work: list[tuple[int, int]], _: object) -> int:
+            sent.append((texts, work))
+            return len(sent) - 1
+
+    def wait(pending: list[int], num_returns: int, timeout: float) -> tuple[list[int], list[int]]:  # noqa: ARG001
+        waited.append(len(pending))
+        return pending[:num_returns], []
+
+    fake = SimpleNamespace(
+        remote=lambda **_: lambda _: Remote(),
+        cluster_resources=lambda: {"CPU": 2.0},
+        wait=wait,
+        get=lambda reference: sent[reference][1],
+    )
+    monkeypatch.setattr(ray_backend, "ray", fake)
+    backend = ray_backend.RayBackend.__new__(ray_backend.RayBackend)
+    backend.jobs = None
+    tasks = [Task(scenario, seed) for seed in range(128) for scenario in range(10)]
+    found: list[Any] = [one for group in backend.run([f"{n}" for n in range(10)], tasks) for one in group]
+    assert sorted(found, key=lambda one: (one[0].scenario, one[0].seed)) == [
+        (task, (task.scenario, task.seed)) for task in sorted(tasks, key=lambda task: task.scenario)
+    ]
+    assert len(sent) == 20
+    assert all(texts == {work[0][0]: f"{work[0][0]}"} for texts, work in sent)
+    assert max(waited) <= 2 * ray_backend.IN_FLIGHT_PER_CPU
