@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, BinaryIO, Final, Literal, final
+from typing import Any, BinaryIO, Final, Literal, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -299,8 +299,19 @@ def record(
 def record_format() -> tuple[list[tuple[str, str]], list[str], list[str]]:
     """How events are recorded: fields with their numpy types, the names of events, and those of reasons."""
 
-def threads_for(scenario: str, threads: int, cancel: Cancel | None = None) -> tuple[int, str | None]:
-    """On how many threads at most `threads` run a scenario if no engine is requested; if one, why.
+class _Division(TypedDict):
+    routers: list[int]
+    work: list[float]
+    border: int
+    lookahead_s: float
+
+def division(
+    scenario: str, threads: int, cancel: Cancel | None = None
+) -> tuple[_Division, None] | tuple[None, str]:
+    """How a scenario is divided among at most so many threads if no engine is requested, or why it is not.
+
+    Of each thread's part: how many routers it has, and its share of the work. `border` is the number of links
+    between parts; a packet takes at least `lookahead_s` over them, and so long parts run on their own.
 
     Raises:
         ScenarioError: A flow's endpoints are not connected.

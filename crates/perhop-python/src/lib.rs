@@ -331,26 +331,32 @@ fn engine_for(
     Ok((used.engine().name(), used.reason()))
 }
 
-/// On how many threads at most so many run a scenario if no engine is requested, and why on one if it is one.
+/// How a scenario is divided among at most so many threads if no engine is requested, or why it is not.
 #[pyfunction]
 #[pyo3(signature = (scenario, threads, cancel = None))]
-fn threads_for(
-    py: Python<'_>,
+fn division<'py>(
+    py: Python<'py>,
     scenario: &str,
     threads: usize,
     cancel: Option<&Cancel>,
-) -> PyResult<(usize, Option<String>)> {
+) -> PyResult<(Option<Bound<'py, PyDict>>, Option<String>)> {
     let scenario = self::scenario(scenario)?;
     let watch = watch_of(cancel);
     let network = scenario.network();
     if network.classes().next().is_some() {
-        return Ok((1, Some("classes in Python run on one thread".into())));
+        return Ok((None, Some("classes in Python run on one thread".into())));
     }
-    let used = py.detach(|| Simulation::threads_for(&network, threads, &watch));
-    Ok(match used.map_err(raised)? {
-        Ok(used) => (used, None),
-        Err(reason) => (1, Some(reason.to_string())),
-    })
+    let divided = py.detach(|| Simulation::division(&network, threads, &watch));
+    let found = match divided.map_err(raised)? {
+        Ok(found) => found,
+        Err(reason) => return Ok((None, Some(reason.to_string()))),
+    };
+    let dict = PyDict::new(py);
+    dict.set_item("routers", found.routers)?;
+    dict.set_item("work", found.work)?;
+    dict.set_item("border", found.border)?;
+    dict.set_item("lookahead_s", found.lookahead.as_secs_f64())?;
+    Ok((Some(dict), None))
 }
 
 fn engine_of(name: &str) -> PyResult<Engine> {
@@ -395,9 +401,9 @@ fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> 
 mod _engine {
     #[pymodule_export]
     use super::{
-        Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, bounds, engine_for, excess,
-        measures, memory, read_json, read_toml, scenario_from_json, scenario_from_toml, scenario_schema,
-        scenario_to_toml, shape, simulate, tcp_ends, tcp_presets, threads_for, with_limits, written_out,
+        Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, bounds, division,
+        engine_for, excess, measures, memory, read_json, read_toml, scenario_from_json, scenario_from_toml,
+        scenario_schema, scenario_to_toml, shape, simulate, tcp_ends, tcp_presets, with_limits, written_out,
     };
     #[pymodule_export]
     use crate::by_hand::{MeterByHand, QueueByHand};

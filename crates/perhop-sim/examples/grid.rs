@@ -3,7 +3,8 @@
 //!
 //! Routers are on a grid twice as wide as high, with links of 10 Mbit/s and 2 to 4 ms between neighbours;
 //! each port has WFQ over two queues with WRED. Flows of TCP and UDP go to routers up to ten hops away.
-//! Prints packet-hops, and how many there were in a second of real time.
+//! Prints packet-hops, and how many there were in a second of real time. With a fifth argument, a number of
+//! parts, the run is on one thread and counts what a thread for each part would take.
 
 #![expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "it times a run and says so")]
 
@@ -55,18 +56,35 @@ fn network(routers: u32, flows: u32, seconds: u64) -> Network {
     Network { nodes: routers, flows: flows.collect(), links, ..Network::new(Duration::from_secs(seconds)) }
 }
 
+/// Prints the limit of a schedule: all events over those for which the others wait.
+fn show_schedule(network: &Network, parts: usize) {
+    let found = Simulation::schedule(network, 1, parts, &Watch::default()).expect("it is divided");
+    println!(
+        "{parts} parts: {} events, {} of them one after the other, {} rounds of {} events; at most {:.2} times as fast",
+        found.events,
+        found.critical,
+        found.rounds,
+        found.events / found.rounds,
+        found.events as f64 / found.critical as f64
+    );
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let mut number = |default| arguments.next().map_or(default, |text| text.parse().expect("a number"));
     let (routers, flows, seconds, threads) = (number(1000), number(4000), number(10), number(2));
     let network = network(routers, flows, u64::from(seconds));
-    let divided = Simulation::threads_for(&network, threads as usize, &Watch::default()).expect("routes");
+    let divided = Simulation::division(&network, threads as usize, &Watch::default()).expect("routes");
+    if let Some(parts) = std::env::args().nth(5) {
+        let parts = parts.parse().expect("a number");
+        return show_schedule(&network, parts);
+    }
     let began = Instant::now();
     let outcome = Simulation::run_on_threads(&network, 1, None, threads as usize, &Watch::default())
         .expect("conserved");
     let took = began.elapsed().as_secs_f64();
     println!(
-        "{divided:?} threads, {} packet-hops, {took:.2} s, {:.2} million a second",
+        "{divided:?}: {} packet-hops, {took:.2} s, {:.2} million a second",
         outcome.hops,
         outcome.hops as f64 / took / 1e6
     );

@@ -39,7 +39,9 @@ mod wire;
 pub mod workload;
 
 pub use choice::{Engine, EngineUsed, Refusal};
-pub use engine::{Failure, LINKS_PER_THREAD, OneThread, Refused, Simulation, Stepping, Unseen};
+pub use engine::{
+    Division, Failure, LINKS_PER_THREAD, OneThread, Refused, Schedule, Simulation, Stepping, Unseen,
+};
 pub use flow::FlowState;
 pub use network::{
     AccessSpec, ApplicationSpec, Connection, FlowSpec, InFlight, LinkSpec, Marking, Network, NoRoute, NodeId,

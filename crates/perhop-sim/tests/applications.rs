@@ -258,7 +258,7 @@ fn what_the_batched_engine_refuses() {
 #[test]
 fn users_run_on_one_thread() {
     let network = network(application("web", "{}"), 1, "8Mbps", TRANSPORTS[0], 4);
-    let threads = Simulation::threads_for(&network, 2, &Watch::default()).unwrap();
+    let threads = Simulation::division(&network, 2, &Watch::default()).unwrap();
     assert_eq!(threads, Err(OneThread::Application { group: "users".into() }));
     assert_eq!(threads.unwrap_err().to_string(), "the flows of the users of `users` depend on one another");
     assert!(matches!(Simulation::run_divided(&network, 1, &[0, 1]), Err(Failure::Undivided(_))));

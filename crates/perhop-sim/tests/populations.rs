@@ -230,7 +230,7 @@ fn arrivals_end_with_the_stop_of_the_group() {
 fn populations_run_on_one_thread() {
     let spec = population(fast_udp(), list(&[(0, 1)]), Sizes::default());
     let network = over_one_link(vec![spec], 1);
-    let threads = Simulation::threads_for(&network, 2, &Watch::default()).unwrap();
+    let threads = Simulation::division(&network, 2, &Watch::default()).unwrap();
     assert_eq!(threads, Err(OneThread::Population { flow: "web/0".into() }));
     assert_eq!(threads.unwrap_err().to_string(), "flows of `web` come and go");
     let divided = Simulation::run_divided(&network, 1, &[0, 1]);

@@ -232,10 +232,10 @@ fn grid() -> Network {
 fn a_grid_gives_the_same_outcome_on_every_number_of_threads() {
     let network = grid();
     let one = on_threads(&network, 1);
-    let threads = |most| Simulation::threads_for(&network, most, &Watch::default()).unwrap();
-    assert_eq!(threads(100), Ok(network.links.len() / LINKS_PER_THREAD));
+    let division = |most| Simulation::division(&network, most, &Watch::default()).unwrap().unwrap();
+    assert_eq!(division(100).threads(), network.links.len() / LINKS_PER_THREAD);
     for most in [2, 3, 4] {
-        assert_eq!(threads(most), Ok(most));
+        assert_eq!(division(most).threads(), most);
         assert_same(&on_threads(&network, most), &one);
     }
     assert!(one.flows.iter().filter(|flow| flow.delivered_packets > 0).count() > 150);
@@ -243,11 +243,11 @@ fn a_grid_gives_the_same_outcome_on_every_number_of_threads() {
 
 #[test]
 fn small_networks_and_those_that_cannot_be_divided_run_on_one_thread() {
-    let threads = |network: &Network| Simulation::threads_for(network, 4, &Watch::default()).unwrap();
+    let threads = |network: &Network| Simulation::division(network, 4, &Watch::default()).unwrap();
     let network = ring(5, &aqm("drop-tail", r#"{"limit": "9p"}"#).into(), Vec::new());
     assert_eq!(threads(&network), Err(OneThread::Small { links: 10 }));
     let grid = grid();
-    assert_eq!(Simulation::threads_for(&grid, 1, &Watch::default()).unwrap(), Err(OneThread::Asked));
+    assert_eq!(Simulation::division(&grid, 1, &Watch::default()).unwrap(), Err(OneThread::Asked));
     let mut at_once = grid.clone();
     at_once.links.iter_mut().for_each(|link| {
         link.delay = Duration::ZERO;
@@ -264,6 +264,32 @@ fn small_networks_and_those_that_cannot_be_divided_run_on_one_thread() {
     let mut on_reference = grid;
     (on_reference.links[0].delay, on_reference.links[0].rate) = (Duration::ZERO, "9000Gbps".parse().unwrap());
     assert_eq!(threads(&on_reference), Err(OneThread::Reference));
+}
+
+#[test]
+fn a_division_says_what_each_thread_has() {
+    let network = grid();
+    let division = Simulation::division(&network, 2, &Watch::default()).unwrap().unwrap();
+    assert_eq!(division.routers.iter().sum::<usize>(), network.nodes as usize);
+    assert!((division.work.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{division:?}");
+    assert!(division.work.iter().all(|&share| (0.4..0.6).contains(&share)), "{division:?}");
+    assert!(division.border > 0 && division.border < network.links.len() / 4, "{division:?}");
+    assert!(division.lookahead >= Duration::from_millis(1), "{division:?}");
+}
+
+#[test]
+fn a_schedule_counts_what_the_busiest_part_of_each_round_has() {
+    let network = grid();
+    let schedule = |parts| Simulation::schedule(&network, 1, parts, &Watch::default()).unwrap();
+    let two = schedule(2);
+    assert_eq!(two.events, on_threads(&network, 2).events);
+    assert!(two.critical <= two.events && 2 * two.critical >= two.events, "{two:?}");
+    let four = schedule(4);
+    assert!(4 * four.critical >= four.events && four.critical < two.critical, "{four:?}, {two:?}");
+    let lookahead = Simulation::division(&network, 2, &Watch::default()).unwrap().unwrap().lookahead;
+    let most = network.duration.as_nanos() / lookahead.as_nanos() + 2;
+    assert!(two.rounds <= most && two.rounds > most / 4, "{two:?}");
+    assert_eq!(schedule(2), two);
 }
 
 #[test]

@@ -13,10 +13,14 @@ from perhop import _engine
 from perhop.commands import options, terminal
 from perhop.commands.context import Results
 from perhop.files import outputs
+from perhop.plurals import counted
 from perhop.processes import interrupts, memory
 
 if TYPE_CHECKING:
     from perhop.runs.result import Result
+
+MOST_LISTED = 3
+"""Threads whose parts are listed."""
 
 
 def run(
@@ -219,18 +223,32 @@ def _find_warm_up(text: str, jobs: int) -> None:
 
 
 def _note_threads(text: str, threads: int, engine: str | None) -> None:
-    """Say before the runs if they use fewer threads than asked for, and why."""
+    """Say before the runs how they are divided among threads, and why if they use fewer than asked for."""
     from perhop.runs import parallel
 
     cancel = _engine.Cancel()
-    ((used, reason),) = parallel.parallel_map(
-        lambda scenario: _engine.threads_for(scenario, threads, cancel), [text], jobs=1, cancel=cancel
+    ((divided, reason),) = parallel.parallel_map(
+        lambda scenario: _engine.division(scenario, threads, cancel), [text], jobs=1, cancel=cancel
     )
     if engine == "reference":
-        used, reason = 1, "the reference engine runs it, which uses one thread"
-    if used < threads:
-        why = reason or f"it is large enough for {used}"
-        terminal.note(f"Each run uses {used} of {threads} threads: {why}.")
+        divided, reason = None, "the reference engine runs it, which uses one thread"
+    if divided is None:
+        terminal.note(f"Each run uses 1 of {threads} threads: {reason}.")
+        return
+    used = len(divided["routers"])
+    fewer = "" if used == threads else f" of {threads}, as it is large enough for {used}"
+    routers = _listed(divided["routers"], used)
+    work = _listed([round(100 * share) for share in divided["work"]], used)
+    border, round_ms = counted(divided["border"], "link"), 1e3 * divided["lookahead_s"]
+    terminal.note(
+        f"Each run uses {used}{fewer} threads, with {routers} routers and {work} % of the work; {border} "
+        f"between them, and rounds of {round_ms:.3g} ms."
+    )
+
+
+def _listed(values: list[int], used: int) -> str:
+    """Values of each thread, or the least and the most of many."""
+    return " and ".join(map(str, values)) if used <= MOST_LISTED else f"{min(values)} to {max(values)}"
 
 
 def _note_reference_engine(text: str) -> None:

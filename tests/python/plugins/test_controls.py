@@ -333,8 +333,8 @@ def test_a_package_registers_controls_by_entry_points(monkeypatch: pytest.Monkey
 def test_its_module_is_sent_along_and_it_runs_on_one_thread() -> None:
     text = perhop.scenario.reading.canonical(scenario(Reno()))
     assert one_run.modules(text) == {MODULE}
-    threads, why = _engine.threads_for(text, 4)
-    assert (threads, why) == (1, "classes in Python run on one thread")
+    divided, why = _engine.division(text, 4)
+    assert (divided, why) == (None, "classes in Python run on one thread")
 
 
 def test_the_command_line_checks_lists_and_runs_a_class(perhop: Perhop, small: Path) -> None:

@@ -16,6 +16,7 @@ mod stepping;
 mod users;
 
 pub use failure::{Failure, LINKS_PER_THREAD, OneThread};
+pub use parallel::{Division, Schedule};
 pub use simulation::Simulation;
 pub use stepping::{Refused, Stepping, Unseen};
 

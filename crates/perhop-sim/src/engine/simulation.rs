@@ -4,7 +4,7 @@ use perhop_core::{Duration, Imbalance, Instant};
 
 use super::batched::{Accepted, Batched};
 use super::failure::{Failure, OneThread};
-use super::parallel::{Parallel, Partition};
+use super::parallel::{Division, Parallel, Partition, Schedule};
 use super::reference::Reference;
 use super::setup::Setup;
 use crate::choice::{Engine, EngineUsed};
@@ -186,20 +186,38 @@ impl Simulation {
         })
     }
 
-    /// Returns how many of at most so many threads run a network, if no engine is requested.
+    /// Returns how a network is divided among at most so many threads, if no engine is requested.
     ///
     /// # Errors
     /// A flow's endpoints are not connected, or not by its path; the watch stopped the setup of the flows.
-    pub fn threads_for(
+    pub fn division(
         network: &Network,
         threads: usize,
         watch: &Watch,
-    ) -> Result<Result<usize, OneThread>, Failure> {
+    ) -> Result<Result<Division, OneThread>, Failure> {
         let setup = Setup::new(network, 0, watch)?;
         Ok(match Accepted::of(network, &setup) {
-            Ok(_) => Partition::of(network, &setup, threads).map(|partition| partition.parts),
+            Ok(_) => Partition::of(network, &setup, threads).map(|found| found.division(network, &setup)),
             Err(_) => Err(OneThread::Reference),
         })
+    }
+
+    /// Runs a network in at most so many parts on one thread, and returns what a thread for each would take.
+    ///
+    /// # Errors
+    /// See [`Failure`]; also, the network cannot be divided.
+    pub fn schedule(
+        network: &Network,
+        seed: u64,
+        threads: usize,
+        watch: &Watch,
+    ) -> Result<Schedule, Failure> {
+        let setup = Setup::new(network, seed, watch)?;
+        let accepted = Accepted::of(network, &setup).map_err(Failure::Refused)?;
+        let partition = Partition::of(network, &setup, threads).map_err(Failure::Undivided)?;
+        let engine = Parallel::new(network, seed, setup, accepted, &partition, watch)?;
+        let schedule = engine.count(Instant::ZERO + network.duration, watch);
+        if watch.is_stopped() { Err(Failure::Stopped) } else { Ok(schedule) }
     }
 
     /// The engine that runs, and why.

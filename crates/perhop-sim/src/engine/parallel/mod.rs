@@ -24,8 +24,10 @@ use crate::probe::{QueueSeries, Series};
 use crate::sampling::SampleTimes;
 use crate::watch::{Progress, Stopped, Watch};
 use crate::window_control::WindowControls;
+pub use partition::Division;
 pub(super) use partition::Partition;
 use split::Part;
+pub use threads::Schedule;
 use threads::Sharing;
 
 /// A run in progress.
@@ -64,6 +66,16 @@ impl Parallel {
     pub(super) fn alternating(mut self) -> Self {
         self.sharing = Sharing::Alternating;
         self
+    }
+
+    /// Runs all parts on one thread to the end, and returns what a thread for each would take.
+    pub(super) fn count(mut self, until: Instant, watch: &Watch) -> Schedule {
+        self.sharing = Sharing::Counted(Schedule::default());
+        self.run_until(until, watch, &mut Progress::default());
+        match self.sharing {
+            Sharing::Counted(schedule) => schedule,
+            _ => unreachable!("nothing else sets it"),
+        }
     }
 
     /// Handles all events up to and including `until`, unless the watch stops the run.

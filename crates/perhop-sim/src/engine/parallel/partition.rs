@@ -24,6 +24,26 @@ const SLACK: u64 = 10;
 /// Look-aheads of the border that are tried, from the longest on.
 const TRIES: usize = 64;
 
+/// How a network is divided among threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Division {
+    /// The number of routers of each part; one for each thread.
+    pub routers: Vec<usize>,
+    /// The share of each part in all work, by how often the ways of flows come to its links and hosts.
+    pub work: Vec<f64>,
+    /// Links from one part to another.
+    pub border: usize,
+    /// A packet takes at least this long from a part to another: so long the parts run without one another.
+    pub lookahead: Duration,
+}
+
+impl Division {
+    /// How many threads there are.
+    pub fn threads(&self) -> usize {
+        self.routers.len()
+    }
+}
+
 /// The parts of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Partition {
@@ -56,6 +76,21 @@ impl Partition {
             return Err(OneThread::Brief { lookahead });
         }
         Ok(partition)
+    }
+
+    /// Returns what the parts have.
+    pub(in crate::engine) fn division(&self, network: &Network, setup: &Setup) -> Division {
+        let mut routers = vec![0; self.parts];
+        let mut work = vec![0; self.parts];
+        for (&part, own) in self.of_node.iter().zip(Sizes::of(network, setup).work) {
+            routers[part as usize] += 1;
+            work[part as usize] += own;
+        }
+        let total = work.iter().sum::<u64>() as f64;
+        let part = |node: NodeId| self.of_node[node.0 as usize];
+        let border = network.links.iter().filter(|link| part(link.from) != part(link.to)).count();
+        let work = work.into_iter().map(|own| own as f64 / total).collect();
+        Division { routers, work, border, lookahead: self.lookahead }
     }
 
     /// The division in which each router is in the part of this number.

@@ -20,6 +20,17 @@ const ROUNDS_ALONE: u64 = 1024;
 /// tens of events where each thread has a core, and longer where it waits for one.
 const LEAST_EVENTS: u64 = 200;
 
+/// What a run would take with a thread for each part, counted while the first thread runs all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// Events of all parts.
+    pub events: u64,
+    /// Of each round the events of the part that has the most, for which the others wait; in all.
+    pub critical: u64,
+    /// Rounds. Each has two barriers.
+    pub rounds: u64,
+}
+
 /// When the first thread runs all parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sharing {
@@ -30,6 +41,8 @@ pub(super) enum Sharing {
     },
     /// In every other few rounds, so that tests cover both.
     Alternating,
+    /// In all rounds, which are counted.
+    Counted(Schedule),
 }
 
 /// The state that the threads share.
@@ -118,6 +131,7 @@ impl Pace<'_> {
         let handled: u64 = shared.handled.iter().map(|handled| handled.load(Ordering::Relaxed)).sum();
         let alone = match self.sharing {
             Sharing::Alternating => !was_alone,
+            Sharing::Counted(_) => true,
             Sharing::Adaptive { alone } => {
                 *alone = handled - self.handled < LEAST_EVENTS * self.rounds;
                 *alone
@@ -128,11 +142,20 @@ impl Pace<'_> {
     }
 }
 
+impl Schedule {
+    /// Adds a round with so many events of each part.
+    fn add(&mut self, events: impl Iterator<Item = u64> + Clone) {
+        self.events += events.clone().sum::<u64>();
+        self.critical += events.max().unwrap_or(0);
+        self.rounds += 1;
+    }
+}
+
 impl Sharing {
     /// Returns the number of rounds between two decisions: while all threads run, and while one runs alone.
     fn rounds(self) -> (u64, u64) {
         match self {
-            Self::Adaptive { .. } => (ROUNDS, ROUNDS_ALONE),
+            Self::Adaptive { .. } | Self::Counted(_) => (ROUNDS, ROUNDS_ALONE),
             Self::Alternating => (3, 3),
         }
     }
@@ -143,7 +166,7 @@ impl<'a> Shared<'a> {
     fn lead(&self, mut pace: Pace<'_>, watch: &Watch, progress: &mut Progress) {
         let _guard = Guard(&self.barrier);
         let (_, rounds_alone) = pace.sharing.rounds();
-        let mut alone = matches!(pace.sharing, Sharing::Adaptive { alone: true });
+        let mut alone = matches!(pace.sharing, Sharing::Adaptive { alone: true } | Sharing::Counted(_));
         let mut rounds = 0;
         loop {
             alone = pace.decide(self, rounds, alone);
@@ -154,7 +177,7 @@ impl<'a> Shared<'a> {
                 return;
             }
             let goes_on = if alone {
-                self.run_alone(rounds, watch, progress);
+                self.run_alone(rounds, pace.sharing, watch, progress);
                 self.barrier.wait() && !self.is_over()
             } else {
                 self.run_round(0, watch, progress)
@@ -226,16 +249,24 @@ impl<'a> Shared<'a> {
     }
 
     /// Runs so many rounds of all parts, while the other threads wait.
-    fn run_alone(&self, rounds: u64, watch: &Watch, progress: &mut Progress) {
+    fn run_alone(&self, rounds: u64, sharing: &mut Sharing, watch: &Watch, progress: &mut Progress) {
         let parts = self.engines.len();
+        let handled = |part: usize| self.handled[part].load(Ordering::Relaxed);
         for _ in 0..rounds {
             let bound = self.bound();
+            let before: Vec<u64> = match sharing {
+                Sharing::Counted(_) => (0..parts).map(handled).collect(),
+                _ => Vec::new(),
+            };
             for part in 0..parts {
                 if self.next[part].load(Ordering::Relaxed) < bound.as_nanos() || bound == self.beyond {
                     self.run_part(part, bound, watch, progress);
                 }
             }
             (0..parts).for_each(|part| self.begin_round(part));
+            if let Sharing::Counted(schedule) = sharing {
+                schedule.add(before.iter().enumerate().map(|(part, before)| handled(part) - before));
+            }
             if bound == self.beyond {
                 self.over.store(true, Ordering::Relaxed);
             }
