@@ -4,6 +4,7 @@
 use perhop_bounds::{Bounds, bounds};
 use perhop_core::Duration;
 use perhop_core::medium::{Medium, Outage};
+use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::{Marking, Network, TransportSpec};
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ fn two(queue: Value, first: Value, second: Value) -> Network {
         None if table.get("tfrc").is_some() => {
             TransportSpec::Tfrc(serde_json::from_value(json!({ "tfrc": "rfc5348" })).unwrap())
         }
-        None => TransportSpec::Tcp(serde_json::from_value(table).unwrap()),
+        None => serde_json::from_value::<TcpParams>(table).unwrap().into(),
     };
     let links = vec![
         link("there".into(), (0, 1), 10_000_000, parsed(queue)),

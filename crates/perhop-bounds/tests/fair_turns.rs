@@ -2,6 +2,7 @@
 
 use perhop_bounds::bounds;
 use perhop_core::Duration;
+use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::{Network, TransportSpec};
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ fn cbr(rate: &str, packet: &str) -> TransportSpec {
 }
 
 fn tcp(table: Value) -> TransportSpec {
-    TransportSpec::Tcp(serde_json::from_value(table).unwrap())
+    serde_json::from_value::<TcpParams>(table).unwrap().into()
 }
 
 fn endless() -> TransportSpec {

@@ -33,7 +33,7 @@ const FAULTS: [(&str, Fault); 20] = [
     }),
     ("half the window of TCP", |network| {
         let senders = network.flows.iter_mut().filter_map(|flow| match &mut flow.transport {
-            TransportSpec::Tcp(params) => Some(params),
+            TransportSpec::Tcp(params) => Some(std::sync::Arc::make_mut(params)),
             _ => None,
         });
         senders.map(|params| params.window = perhop_core::Depth::Packets(1)).count() > 0

@@ -6,7 +6,7 @@ use perhop_core::medium::{Medium, Outage, RateTrace, Rates};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Color, Dscp, Duration, Ecn, Instant, Rng};
 use perhop_sim::transport::packet_trace::{PacketTrace, TracedPacket};
-use perhop_sim::transport::tcp::TcpEcn;
+use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::udp::UdpParams;
 use perhop_sim::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter, TransportSpec};
 use serde_json::{Value, json};
@@ -210,13 +210,12 @@ fn source(draw: &mut Draw, rate: u64, until: Duration) -> TransportSpec {
             "udp": "on-off", "rate": format!("{}bps", rate * 3), "packet": format!("{size}B"), "on": "20ms", "off": "40ms",
             "periods": draw.of(&["constant", "exponential"]), "jitter": 0.0,
         })),
-        2 if draw.chance(50) => TransportSpec::Tcp(
-            serde_json::from_value(json!({
+        2 if draw.chance(50) => serde_json::from_value::<TcpParams>(json!({
                 "tcp": "newreno", "window": format!("{}p", 2 + draw.below(6)), "packet": format!("{}B", size.max(200)),
                 "min-rto": "2s", "initial-rto": "2s", "max-rto": "60s", "handshake": draw.chance(50),
-            }))
-            .unwrap(),
-        ),
+        }))
+        .unwrap()
+        .into(),
         _ => greedy(rate, 1 + draw.below(12), size, until),
     }
 }

@@ -30,9 +30,49 @@ pub struct Counters {
     pub arrived: [u64; 3],
     /// Packets handed on for transmission.
     pub sent: [u64; 3],
-    dropped: [[u64; 3]; Reason::ALL.len()],
-    notified: [[u64; 3]; Reason::ALL.len()],
+    dropped: ByReason,
+    notified: ByReason,
 }
+
+/// Packets by reason and color. Many queues of a large network never drop or mark one, and need no memory for
+/// it.
+#[derive(Clone, Debug, Default)]
+struct ByReason(Option<Box<[[u64; 3]; Reason::ALL.len()]>>);
+
+impl ByReason {
+    /// Counts one, as few packets are: a call, so that it takes no room in loops over packets.
+    #[cold]
+    fn add(&mut self, reason: Reason, color: Color) {
+        self.0.get_or_insert_default()[reason as usize][color.index()] += 1;
+    }
+
+    fn of(&self, reason: Reason) -> [u64; 3] {
+        self.0.as_ref().map_or([0; 3], |counts| counts[reason as usize])
+    }
+
+    /// Returns each reason that occurred, and its packets.
+    fn occurred(&self) -> impl Iterator<Item = (Reason, [u64; 3])> {
+        let all = Reason::ALL.into_iter().map(|reason| (reason, self.of(reason)));
+        all.filter(|(_, packets)| *packets != [0; 3])
+    }
+
+    /// Changes each count by the same one of another queue or time.
+    fn change_by(&mut self, other: &Self, change: fn(&mut u64, u64)) {
+        if let Some(theirs) = &other.0 {
+            let ours = self.0.get_or_insert_default();
+            let pairs = ours.as_flattened_mut().iter_mut().zip(theirs.as_flattened());
+            pairs.for_each(|(ours, theirs)| change(ours, *theirs));
+        }
+    }
+}
+
+impl PartialEq for ByReason {
+    fn eq(&self, other: &Self) -> bool {
+        self.occurred().eq(other.occurred())
+    }
+}
+
+impl Eq for ByReason {}
 
 /// A broken conservation identity: packets were lost or invented.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,29 +131,28 @@ impl Counters {
     /// Counts a drop.
     #[inline]
     pub fn drop(&mut self, color: Color, reason: Reason) {
-        self.dropped[reason as usize][color.index()] += 1;
+        self.dropped.add(reason, color);
     }
 
     /// Counts a packet that was marked as having met congestion.
     #[inline]
     pub fn notify(&mut self, color: Color, reason: Reason) {
-        self.notified[reason as usize][color.index()] += 1;
+        self.notified.add(reason, color);
     }
 
     /// Packets marked for `reason`, by color.
     pub fn notified(&self, reason: Reason) -> [u64; 3] {
-        self.notified[reason as usize]
+        self.notified.of(reason)
     }
 
     /// Packets marked for each reason that occurred, by color.
     pub fn notifications(&self) -> impl Iterator<Item = (Reason, [u64; 3])> {
-        let all = Reason::ALL.into_iter().map(|reason| (reason, self.notified(reason)));
-        all.filter(|(_, packets)| *packets != [0; 3])
+        self.notified.occurred()
     }
 
     /// Packets dropped for `reason`, by color.
     pub fn dropped(&self, reason: Reason) -> [u64; 3] {
-        self.dropped[reason as usize]
+        self.dropped.of(reason)
     }
 
     /// Adds what went through another queue of the same port.
@@ -131,22 +170,21 @@ impl Counters {
 
     /// Changes each count by the same one of another queue or time.
     fn change_by(&mut self, other: &Self, change: fn(&mut u64, u64)) {
-        let ours = [&mut self.arrived, &mut self.sent].into_iter().chain(&mut self.dropped);
-        let theirs = [&other.arrived, &other.sent].into_iter().chain(&other.dropped);
-        for (ours, theirs) in ours.chain(&mut self.notified).zip(theirs.chain(&other.notified)) {
+        for (ours, theirs) in [(&mut self.arrived, &other.arrived), (&mut self.sent, &other.sent)] {
             ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| change(ours, *theirs));
         }
+        self.dropped.change_by(&other.dropped, change);
+        self.notified.change_by(&other.notified, change);
     }
 
     /// Packets dropped for each reason that occurred, by color.
     pub fn drops(&self) -> impl Iterator<Item = (Reason, [u64; 3])> {
-        let all = Reason::ALL.into_iter().map(|reason| (reason, self.dropped(reason)));
-        all.filter(|(_, packets)| *packets != [0; 3])
+        self.dropped.occurred()
     }
 
     /// Packets of one color dropped for any reason.
     pub fn dropped_of(&self, color: Color) -> u64 {
-        self.dropped.iter().map(|by_color| by_color[color.index()]).sum()
+        self.dropped.occurred().map(|(_, by_color)| by_color[color.index()]).sum()
     }
 
     /// Checks arrived = sent + dropped + waiting for every color.
@@ -269,6 +307,16 @@ mod tests {
             (counters.dropped(Reason::Early), counters.notified(Reason::Early)),
             ([1, 0, 1], [2, 0, 2])
         );
+    }
+
+    #[test]
+    fn counts_of_nothing_are_none_whether_there_is_room_for_them_or_not() {
+        let mut counters = Counters::default();
+        counters.drop(Color::Green, Reason::Early);
+        counters.notify(Color::Green, Reason::Early);
+        assert_ne!(counters, Counters::default());
+        assert_eq!(counters.since(&counters), Counters::default());
+        assert_eq!(counters.since(&Counters::default()), counters);
     }
 
     #[test]

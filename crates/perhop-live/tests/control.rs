@@ -16,7 +16,7 @@ use perhop_live::{
     StreamSpec, wire,
 };
 use perhop_sim::transport::tcp::TcpParams;
-use perhop_sim::{Engine, FlowSpec, Marking, Network, NodeId, PathSpec, Simulation, TransportSpec};
+use perhop_sim::{Engine, FlowSpec, Marking, Network, NodeId, PathSpec, Simulation};
 
 use crate::parameters::AQMS;
 use crate::script;
@@ -87,7 +87,7 @@ fn simulated(queue: &SchedulerParams, window: &str, engine: Engine) -> Story {
             access: None,
             egress: None,
             dispatch_jitter: None,
-            transport: TransportSpec::Tcp(serde_json::from_str::<TcpParams>(&tcp).unwrap()),
+            transport: serde_json::from_str::<TcpParams>(&tcp).unwrap().into(),
             marking: contracted(number).map_or(Marking::None, |rate| Marking::Ingress(twam(rate))),
             color: Color::Yellow,
             dscp: Dscp::DEFAULT,

@@ -286,9 +286,13 @@ fn simulate<'py>(
         ));
     }
     let engine = engine.map(engine_of).transpose()?;
-    let (mut network, watch) = (py.detach(|| scenario.network()), watch.of_one_run());
+    let (mut network, watch) = (py.detach(|| scenario.network_of_results()), watch.of_one_run());
     let fault = classes::implement(&mut network, &watch);
-    let run = |network: Network, threads| Simulation::run_on_threads(&network, seed, engine, threads, &watch);
+    let run = |network: Network, threads| {
+        let simulation = Simulation::start(&network, seed, engine, threads, watch.clone())?;
+        drop(network); // a large one takes as much as a tenth of its run
+        simulation.complete()
+    };
     let outcome = match fault {
         None => py.detach(|| run(network, threads)),
         Some(fault) => {

@@ -18,9 +18,11 @@ const CARRYING_FLOW: u64 = 4200;
 /// link, and rounded up; a second thread adds a sixth.
 const SENDING: u64 = 3200;
 /// Bytes that one direction of a link takes, and each queue behind it: its tables as they are read, its part
-/// of the network, its counters and histograms. Measured at ten thousand links, and rounded up.
-const LINK: u64 = 25_000;
-const QUEUE: u64 = 15_000;
+/// of the network, its packets and counters. Measured at ten thousand links, and rounded up.
+const LINK: u64 = 15_000;
+const QUEUE: u64 = 5_000;
+/// Bytes that histograms add to a direction of a link that is in results, and to each of its queues.
+const MEASURED: u64 = 10_000;
 /// Bytes of the results of a link with a queue, and as many for each class that it distinguishes.
 const LINK_RESULT: u64 = 20_000;
 /// Bytes of a flow's results.
@@ -109,9 +111,8 @@ impl fmt::Display for Memory {
 impl Scenario {
     /// Returns how much memory a run takes; packets not counted, except in large networks.
     pub fn memory(&self) -> Memory {
-        let both = |flow: &Flow| u64::from(flow.flows()) * if flow.application.is_some() { 2 } else { 1 };
-        let flows: u64 = self.flows.iter().map(both).sum();
-        let mut flow_bytes = self.flows.iter().map(|flow| both(flow) * bytes_of(flow)).sum();
+        let flows: u64 = self.flows.iter().map(Flow::all_flows).sum();
+        let mut flow_bytes = self.flows.iter().map(|flow| flow.all_flows() * bytes_of(flow)).sum();
         let records = expected_flows(self) as u64;
         let times = |interval: Duration| self.duration.as_nanos() / interval.as_nanos().max(1);
         let samples = self.probes.interval.map_or(0, times);
@@ -126,6 +127,7 @@ impl Scenario {
                     direction.queue().map_or(1, |queue| queue.scheduler.aqms(None).len().max(1) as u64);
                 link_bytes += classes * QUEUE;
                 if self.has_results(&direction.name()) {
+                    link_bytes += MEASURED * (1 + classes);
                     link_result_bytes += LINK_RESULT * if classes > 1 { 1 + classes } else { 1 };
                 }
             }

@@ -21,6 +21,15 @@ use crate::format::{
 use crate::populations::workload;
 
 impl Scenario {
+    /// Returns the [network](Self::network), of which the links without [results](Self::has_results) report
+    /// none, which takes time and memory.
+    pub fn network_of_results(&self) -> Network {
+        let network = self.network();
+        let links = network.links.iter().enumerate();
+        let unreported = links.filter(|(_, link)| !self.has_results(&link.name)).map(|(number, _)| number);
+        Network { unreported: unreported.collect(), ..network }
+    }
+
     /// Returns the network to simulate. Flows are numbered group by group.
     pub fn network(&self) -> Network {
         let nodes = self.nodes();
@@ -29,10 +38,10 @@ impl Scenario {
         let shared_meters = shared_meters
             .map(|(name, profile)| SharedMeter { name: name.clone(), params: profile.0.clone() });
         let sharing = self.flows_of_profiles();
-        let flows = self.flows.iter().flat_map(|group| {
-            let reserved = self.reserved_among(group, &sharing);
-            self.flow_specs(group, reserved, node)
-        });
+        let mut flows = Vec::with_capacity(self.flows.iter().map(Flow::all_flows).sum::<u64>() as usize);
+        for group in &self.flows {
+            flows.extend(self.flow_specs(group, self.reserved_among(group, &sharing), node));
+        }
         let network = Network {
             duration: self.duration,
             warmup: self.warmup.or_none(),
@@ -41,7 +50,8 @@ impl Scenario {
             links: self.links.iter().flat_map(|(name, link)| self.link_specs(name, link, node)).collect(),
             paths: Vec::new(),
             shared_meters: shared_meters.collect(),
-            flows: flows.collect(),
+            flows,
+            unreported: Vec::new(),
             applications: self.applications(),
         };
         let paths = self.routes(&network, node);
@@ -58,8 +68,7 @@ impl Scenario {
                 network.flows[number].population =
                     workload(group, arrivals, network, number).ok().map(Box::new);
             }
-            let directions = if group.application.is_some() { 2 } else { 1 };
-            number += group.flows() as usize * directions;
+            number += group.all_flows() as usize;
         }
     }
 
@@ -115,21 +124,20 @@ impl Scenario {
         group: &Flow,
         reserved: Option<Bitrate>,
         node: impl Fn(&str) -> NodeId + Copy,
-    ) -> Vec<FlowSpec> {
+    ) -> impl Iterator<Item = FlowSpec> {
         let (connections, flows) = (group.connections(), group.flows());
-        let data = (0..flows).map(|member| FlowSpec {
-            transport: group.transport_spec(),
-            ..self.flow_spec(group, member, reserved, node)
-        });
-        let requests = (0..if connections == 0 { 0 } else { flows }).map(|member| {
-            let response = self.flow_spec(group, member, reserved, node);
+        let (transport, of_requests) = (group.transport_spec(), group.request_spec());
+        let of_responses = transport.clone();
+        let data = (0..flows).map(move |member| self.flow_spec(group, member, &transport, reserved, node));
+        let requests = (0..if connections == 0 { 0 } else { flows }).map(move |member| {
+            let response = self.flow_spec(group, member, &of_responses, reserved, node);
             FlowSpec {
                 name: format!("{}{REVERSE}/{member}", group.name),
                 from: response.to,
                 to: response.from,
                 access: response.egress,
                 egress: response.access,
-                transport: group.request_spec(),
+                transport: of_requests.clone(),
                 marking: Marking::None,
                 service: None,
                 reserved: None,
@@ -137,7 +145,7 @@ impl Scenario {
                 ..response
             }
         });
-        data.chain(requests).collect()
+        data.chain(requests)
     }
 
     /// Returns the groups of users, and the numbers of their flows.
@@ -193,6 +201,7 @@ impl Scenario {
         &self,
         group: &Flow,
         member: u32,
+        transport: &TransportSpec,
         reserved: Option<Bitrate>,
         node: impl Fn(&str) -> NodeId,
     ) -> FlowSpec {
@@ -213,7 +222,7 @@ impl Scenario {
             path: group.path.as_ref().and_then(|name| self.paths.keys().position(|known| known == name)),
             access: group.access.as_ref().map(access),
             egress: group.egress.as_ref().or(group.access.as_ref()).map(access),
-            transport: group.transport_spec(),
+            transport: transport.clone(),
             play_out: group.play_out,
             dispatch_jitter: group.dispatch_jitter,
             marking: self.marking(group),
@@ -226,7 +235,7 @@ impl Scenario {
             out_feedback: group.out_feedback,
             start: (Instant::ZERO + group.start.first, Instant::ZERO + group.start.last),
             stop: group.stop.map(|stop| Instant::ZERO + stop),
-            volume: group.volume.and_then(|payload| group.transport_spec().on_wire(payload)),
+            volume: group.volume.and_then(|payload| transport.on_wire(payload)),
             population: None,
         }
     }
@@ -363,6 +372,11 @@ impl Flow {
         self.count.saturating_mul(self.connections().max(1))
     }
 
+    /// Returns how many flows it has, those of requests counted.
+    pub(crate) fn all_flows(&self) -> u64 {
+        u64::from(self.flows()) * if self.application.is_some() { 2 } else { 1 }
+    }
+
     /// Returns how its flows send. A connection of an application opens in the direction of its requests.
     pub(crate) fn transport_spec(&self) -> TransportSpec {
         if let Some(trace) = self.replay.as_ref().and_then(ReplayedPackets::read) {
@@ -372,7 +386,7 @@ impl Flow {
         match (of_application, transport(&self.transport)) {
             (Some(own), _) => own,
             (None, TransportSpec::Tcp(params)) if self.application.is_some() => {
-                TransportSpec::Tcp(TcpParams { handshake: false, ..params })
+                TcpParams { handshake: false, ..(*params).clone() }.into()
             }
             (None, given) => given,
         }
@@ -388,7 +402,7 @@ impl Flow {
                 // Both hold as many segments as those of responses.
                 let window = Depth::Packets(params.most_offered().into());
                 let send_buffer = params.most_buffered().map(|segments| Depth::Packets(segments.into()));
-                TransportSpec::Tcp(TcpParams { packet, window, send_buffer, ..params })
+                TcpParams { packet, window, send_buffer, ..(*params).clone() }.into()
             }
             _ => self.transport_spec(),
         }
@@ -408,7 +422,7 @@ fn datagrams(application: &ApplicationParams) -> Option<TransportSpec> {
 fn transport(transport: &Transport) -> TransportSpec {
     match transport {
         Transport::Own => TransportSpec::Udp(UdpParams::datagrams(Bytes::new(1500))),
-        Transport::Tcp(params) => TransportSpec::Tcp(params.clone()),
+        Transport::Tcp(params) => params.clone().into(),
         Transport::Udp(params) => TransportSpec::Udp(params.clone()),
         Transport::Rap(params) => TransportSpec::Rap(params.clone()),
         Transport::Tfrc(params) => TransportSpec::Tfrc(params.clone()),

@@ -69,6 +69,24 @@ fn topologies_have_the_size_of_their_formula() {
 }
 
 #[test]
+fn a_run_reports_the_links_of_the_tiers_in_results_and_those_that_are_written() {
+    let topology = format!(
+        "isp = {{ core = 3, aggregation = 1, edge = 1 }}\nresults = [\"core\"]\n{}\n\
+         [links.shortcut]\nfrom = \"core1-agg1-edge1\"\nto = \"core3\"\nrate = \"1Mbps\"\ndelay = \"0s\"\n",
+        LINK.replace(" }", ", queue = { aqm = \"drop-tail\", limit = \"9p\" } }")
+    );
+    let scenario = read(&text(&topology)).unwrap();
+    assert!(scenario.network().unreported.is_empty());
+    let network = scenario.network_of_results();
+    let reported = (0..network.links.len()).filter(|&link| network.reports(link));
+    let mut reported: Vec<&str> = reported.map(|link| &*network.links[link].name).collect();
+    reported.sort_unstable();
+    let ring = ["core1--core2", "core2--core3", "core3--core1"];
+    let both = ring.map(|name| [name.to_owned(), format!("{name} (reverse)")]).concat();
+    assert_eq!(reported, [&both[..], &["shortcut".to_owned()]].concat());
+}
+
+#[test]
 fn the_canonical_form_is_short_and_reads_the_same() {
     for topology in
         ["isp = { core = 50, aggregation = 9, edge = 10 }", "graph = { file = \"triangle.graphml\" }"]

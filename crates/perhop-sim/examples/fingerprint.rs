@@ -83,7 +83,7 @@ fn flow(number: usize) -> FlowSpec {
         access: access.clone(),
         egress: access,
         dispatch_jitter: None,
-        transport: TransportSpec::Tcp(TcpParams {
+        transport: TransportSpec::from(TcpParams {
             packet: Bytes::new(576),
             initial_window: Packets::new(1),
             ..TcpParams::new(Variant::NewReno)

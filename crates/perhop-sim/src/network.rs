@@ -3,6 +3,7 @@
 mod transport_spec;
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::control::WindowControl;
@@ -37,6 +38,9 @@ pub struct Network {
     pub nodes: u32,
     /// Directed links between routers.
     pub links: Vec<LinkSpec>,
+    /// The numbers of the links whose results nobody asks for, in order: what waits there and what they drop
+    /// counts for conservation alone. None by default.
+    pub unreported: Vec<usize>,
     /// Meters that several flows share, each at the first router of its flows.
     pub shared_meters: Vec<SharedMeter>,
     /// Label-switched paths.
@@ -299,7 +303,9 @@ impl Network {
     /// each flow an implementation of its own.
     pub fn foreign_controls_mut(&mut self) -> impl Iterator<Item = (&str, &mut ForeignCongestionParams)> {
         self.flows.iter_mut().filter_map(|flow| match &mut flow.transport {
-            TransportSpec::Tcp(params) => Some((&*flow.name, params.congestion.0.foreign_mut()?)),
+            TransportSpec::Tcp(params) if params.congestion.0.foreign().is_some() => {
+                Some((&*flow.name, Arc::make_mut(params).congestion.0.foreign_mut()?))
+            }
             _ => None,
         })
     }
@@ -350,6 +356,11 @@ impl Network {
             (link.from == at).then_some(link.to)
         });
         (end? == to).then(|| links.clone())
+    }
+
+    /// Returns whether a link has a queue that is measured, and results that are asked for.
+    pub fn reports(&self, link: usize) -> bool {
+        self.links[link].queue.is_some() && self.unreported.binary_search(&link).is_err()
     }
 
     /// Returns whether one of these links loses packets.

@@ -175,8 +175,8 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::{FlowSpec, LinkSpec, Marking, PathSpec, TransportSpec};
-    use crate::transport::tcp::TcpEcn;
+    use crate::network::{FlowSpec, LinkSpec, Marking, PathSpec};
+    use crate::transport::tcp::{TcpEcn, TcpParams};
     use perhop_core::medium::Medium;
     use perhop_core::{Color, Dscp, Duration, Ecn, Instant};
     use proptest::prelude::*;
@@ -190,7 +190,7 @@ mod tests {
             access: None,
             egress: None,
             dispatch_jitter: None,
-            transport: TransportSpec::Tcp(serde_json::from_str(r#"{"tcp": "reno"}"#).unwrap()),
+            transport: serde_json::from_str::<TcpParams>(r#"{"tcp": "reno"}"#).unwrap().into(),
             marking: Marking::None,
             color: Color::Yellow,
             dscp: Dscp::DEFAULT,

@@ -6,7 +6,7 @@ use perhop_core::measure::{Counted, LinkOutcome, PortView};
 use perhop_core::medium::RateTrace;
 use perhop_core::{Bitrate, Duration, Imbalance, Instant};
 
-use crate::network::Network;
+use crate::network::{LinkSpec, Network};
 use crate::probe::{QueueSeries, Series};
 
 /// The times at which flows are sampled: those of the probe, at intervals, and the end of the warm-up.
@@ -122,7 +122,7 @@ pub(crate) trait Ports {
     fn final_view(&mut self, link: usize, now: Instant) -> PortView<'_>;
 }
 
-/// A link with a queue under an AQM: its number, name, rate and the trace in place of that, and what it had
+/// A link whose results are asked for: its number, name, rate and the trace in place of that, and what it had
 /// counted at the end of the warm-up.
 #[derive(Clone, Debug)]
 struct MeasuredLink {
@@ -139,13 +139,18 @@ pub(crate) struct Recorder {
     pub(crate) times: SampleTimes,
     pub(crate) series: Series,
     links: Vec<MeasuredLink>,
+    /// The other links with a queue under an AQM.
+    unreported: Vec<usize>,
 }
 
 impl Recorder {
     pub(crate) fn new(network: &Network) -> Self {
         let times = SampleTimes::new(network);
-        let measured = network.links.iter().enumerate().filter(|(_, spec)| spec.queue.is_some());
+        let has_queue = |&(_, spec): &(usize, &LinkSpec)| spec.queue.is_some();
+        let (measured, others): (Vec<_>, Vec<_>) =
+            network.links.iter().enumerate().filter(has_queue).partition(|&(link, _)| network.reports(link));
         let links: Vec<MeasuredLink> = measured
+            .into_iter()
             .map(|(link, spec)| MeasuredLink {
                 link,
                 name: spec.name.clone(),
@@ -161,7 +166,15 @@ impl Recorder {
         let mut series = Series { queues, ..Series::default() };
         // No table is ever copied to make room for more.
         series.tables().into_iter().for_each(|table| table.reserve_exact(times.rows * times.flows));
-        Self { times, series, links }
+        Self { times, series, links, unreported: others.into_iter().map(|(link, _)| link).collect() }
+    }
+
+    /// Returns the times between which the packets of a link are measured: none where nobody asks.
+    pub(crate) fn window(&self, link: usize) -> (Instant, Instant) {
+        match self.unreported.binary_search(&link) {
+            Ok(_) => (Instant::NEVER, Instant::NEVER),
+            Err(_) => self.times.measured(),
+        }
     }
 
     /// Samples queues at `now`; `seen` has each flow's window as the control of its path last sampled it.
@@ -171,7 +184,7 @@ impl Recorder {
         seen: impl Iterator<Item = Option<f64>>,
         ports: &mut impl Ports,
     ) {
-        let Self { times, series, links } = self;
+        let Self { times, series, links, .. } = self;
         if let Some((row, _)) = times.row(now) {
             series.times.push(now);
             for (number, seen) in seen.enumerate() {
@@ -188,8 +201,8 @@ impl Recorder {
         }
     }
 
-    /// Ends the run at `now`: checks that every queue conserved its packets. Returns the outcome of each
-    /// measured link, and the samples.
+    /// Ends the run at `now`: checks that every queue conserved its packets. Returns the outcome of each link
+    /// whose results are asked for, and the samples.
     ///
     /// # Errors
     /// A queue lost or invented packets.
@@ -201,14 +214,15 @@ impl Recorder {
         let mut outcomes = Vec::new();
         for MeasuredLink { link, name, rate, trace, at_warmup } in &self.links {
             let port = ports.final_view(*link, now);
-            for (_, class) in &port.classes {
-                class.balance()?;
-            }
+            port.balance()?;
             let mut outcome = LinkOutcome::of(name, *rate, &port);
             if let Some(trace) = trace {
                 outcome = outcome.used(trace.usage(port.statistics));
             }
             outcomes.push(outcome.after(at_warmup));
+        }
+        for &link in &self.unreported {
+            ports.final_view(link, now).balance()?;
         }
         let taken = self.series.times.len() * self.times.flows;
         self.series.tables().into_iter().for_each(|table| table.truncate(taken));

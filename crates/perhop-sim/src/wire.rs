@@ -31,7 +31,7 @@ pub(crate) struct Wire {
 #[derive(Clone, Debug)]
 struct Slow {
     serializer: Option<Serializer>,
-    dispatch: Option<Dispatch>,
+    dispatch: Option<Box<Dispatch>>,
 }
 
 const _: () = assert!(size_of::<Wire>() == 32);
@@ -62,7 +62,7 @@ impl Wire {
     /// Has the host hand over each packet after a random time of at most `most`.
     pub(crate) fn after(mut self, most: Duration, rng: Rng) -> Self {
         let slow = self.slow.get_or_insert_with(|| Box::new(Slow { serializer: None, dispatch: None }));
-        slow.dispatch = Some(Dispatch::new(most, rng));
+        slow.dispatch = Some(Box::new(Dispatch::new(most, rng)));
         self
     }
 

@@ -180,6 +180,22 @@ fn metered_at_router(flow: &mut FlowSpec, shared: bool) -> bool {
 }
 
 #[test]
+fn links_whose_results_nobody_asks_for_change_nothing_of_the_others() {
+    let transports = transports().into_iter().zip(0..);
+    let flows = transports.map(|(transport, n)| flow(n.to_string(), n % 4, (n + 2) % 4, transport, None));
+    let all = ring(4, &aqm("red", r#"{"thresholds": "5/20/0.1", "limit": "40p"}"#).into(), flows.collect());
+    let some = Network { unreported: vec![0, 3, 7], ..all.clone() };
+    let mut expected = whole(&all, 1);
+    for link in [7, 3, 0] {
+        assert_ne!(expected.links.remove(link).measured.arrived, [0; 3]);
+        expected.series.queues.remove(link);
+    }
+    assert_same(&whole(&some, 1), &expected);
+    assert_same(&Simulation::run(&some, 1, Some(Engine::Reference), &Watch::default()).unwrap(), &expected);
+    assert_same(&Simulation::run_divided(&some, 1, &[0, 1, 1, 0]).unwrap(), &expected);
+}
+
+#[test]
 fn every_transport_crosses_a_border() {
     for queue in [aqm("drop-tail", r#"{"limit": "25p"}"#), aqm("codel", "{}")] {
         let network = every_transport(queue, 20);

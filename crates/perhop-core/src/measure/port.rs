@@ -4,7 +4,7 @@
 
 use super::{DelayHistogram, RateHistory, Usage};
 use crate::meter::MeterCounts;
-use crate::{Bitrate, ClassCounters, Color, Counters, Duration, Instant};
+use crate::{Bitrate, ClassCounters, Color, Counters, Duration, Imbalance, Instant};
 
 /// The statistics of a port besides counts of packets.
 #[derive(Clone, Debug)]
@@ -152,6 +152,14 @@ impl PortView<'_> {
     /// Packets of each color that wait.
     pub fn waiting(&self) -> [u64; 3] {
         Color::ALL.map(|color| self.classes.iter().map(|(_, class)| class.occupancy.packets_of(color)).sum())
+    }
+
+    /// Checks that each class conserved its packets.
+    ///
+    /// # Errors
+    /// The first class and color for which that does not hold.
+    pub fn balance(&self) -> Result<(), Imbalance> {
+        self.classes.iter().try_for_each(|(_, class)| class.balance())
     }
 
     /// What went through each class and each meter so far.

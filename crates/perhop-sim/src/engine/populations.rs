@@ -280,7 +280,17 @@ impl Populations {
     ) -> (Vec<FlowOutcome>, Vec<PopulationOutcome>) {
         let Self { first, mut all, members, .. } = self;
         let mut flows = flows.into_iter();
-        let own: Vec<Flow> = flows.by_ref().take(first).collect();
+        // Flows that represent populations wait for theirs; what becomes of the others takes their place.
+        let mut represent = all.iter().map(|population| population.home.place.number).peekable();
+        let (mut outcomes, mut waiting) = (Vec::with_capacity(first), Vec::new());
+        for (number, flow) in flows.by_ref().take(first).enumerate() {
+            if represent.next_if_eq(&number).is_some() {
+                outcomes.push(FlowOutcome::default());
+                waiting.push(flow);
+            } else {
+                outcomes.push(flow.finish(times, now));
+            }
+        }
         let mut is_free = vec![false; members.len()];
         all.iter().flat_map(|population| &population.free).for_each(|&flow| is_free[flow - first] = true);
         for ((flow, member), is_free) in flows.zip(members).zip(is_free) {
@@ -294,12 +304,8 @@ impl Populations {
                 population.records.complete(member.record, completed.unwrap_or(Instant::NEVER));
             }
         }
-        let mut populations = all.into_iter().peekable();
-        let mut ended = Vec::new();
-        let outcomes = own.into_iter().enumerate().map(|(number, flow)| {
-            let Some(population) = populations.next_if(|of| of.home.place.number == number) else {
-                return flow.finish(times, now);
-            };
+        let ended = all.into_iter().zip(waiting).map(|(population, flow)| {
+            let number = population.home.place.number;
             times.bytes_to_rates(&mut series.throughput_bps, number);
             let mut outcome = flow.finish_with(times, &population.counts, now);
             if outcome.transits.is_some() {
@@ -309,11 +315,11 @@ impl Populations {
             }
             let records = population.records.all();
             outcome.started = records.first().map(|first| first.started);
-            let mean_open = mean_open(&records, now, times);
-            ended.push(PopulationOutcome { flow: number, flows: records, mean_open });
-            outcome
+            outcomes[number] = outcome;
+            PopulationOutcome { flow: number, mean_open: mean_open(&records, now, times), flows: records }
         });
-        (outcomes.collect(), ended)
+        let ended = ended.collect();
+        (outcomes, ended)
     }
 }
 

@@ -80,7 +80,9 @@ impl Setup {
     pub(crate) fn new(network: &Network, seed: u64, watch: &Watch) -> Result<Self, Failure> {
         let recorder = Recorder::new(network);
         let mut steps = Vec::new();
-        let (mut flows, mut routes, mut populations) = (Vec::new(), Vec::new(), Vec::new());
+        let room = network.flows.len();
+        let (mut flows, mut routes, mut populations) =
+            (Vec::with_capacity(room), Vec::with_capacity(room), Vec::new());
         let all = network.routes();
         for (number, spec) in network.flows.iter().enumerate() {
             stop_if_asked(number, watch)?;

@@ -131,7 +131,11 @@ impl Simulation {
         Self { run, used: EngineUsed::Batched, watch, progress: Progress::default(), end }.complete()
     }
 
-    fn complete(mut self) -> Result<Outcome, Failure> {
+    /// Runs to the end, or until the watch stops it.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn complete(mut self) -> Result<Outcome, Failure> {
         self.run_to_end();
         self.progress.end(&self.watch);
         if self.watch.is_stopped() {
@@ -140,7 +144,12 @@ impl Simulation {
         self.finish().map_err(Failure::Imbalance)
     }
 
-    fn start(
+    /// The network at time zero, as [`run_on_threads`](Self::run_on_threads) would run it. The run needs the
+    /// network no more: who drops it before [`complete`](Self::complete) saves its memory.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn start(
         network: &Network,
         seed: u64,
         requested: Option<Engine>,

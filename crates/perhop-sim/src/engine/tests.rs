@@ -8,6 +8,7 @@ use crate::choice::{Engine, EngineUsed, Refusal};
 use crate::network::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, TransportSpec};
 use crate::packet::SimPacket;
 use crate::transport::packet_trace::{PacketTrace, TracedPacket};
+use crate::transport::tcp::TcpParams;
 use crate::transport::udp::UdpParams;
 use crate::watch::{WATCH_INTERVAL, Watch};
 use perhop_core::scheduler::SchedulerParams;
@@ -120,7 +121,7 @@ fn a_run_with_much_to_do_ends_soon_after_its_watch_stops_it() {
 #[test]
 fn paced_flows_run_alike_on_both_engines() {
     let outcome = |transport: &str, engine| {
-        let transport = TransportSpec::Tcp(serde_json::from_str(transport).unwrap());
+        let transport = serde_json::from_str::<TcpParams>(transport).unwrap().into();
         let mut network = two_links_for(transport, Ecn::NotCapable);
         let back = [(2, 1), (1, 0)].map(|(from, to)| {
             let name = format!("back from {from}");
@@ -144,7 +145,7 @@ fn paced_flows_run_alike_on_both_engines() {
 fn opened_again() -> Network {
     let opens = r#"{"tcp": "reno", "packet": "1000B", "ack": "400B", "window": "1p", "handshake": true, "initial-rto": "100ms"}"#;
     let mut network =
-        two_links_for(TransportSpec::Tcp(serde_json::from_str(opens).unwrap()), Ecn::NotCapable);
+        two_links_for(serde_json::from_str::<TcpParams>(opens).unwrap().into(), Ecn::NotCapable);
     let rule = r#"{"aqm": "drop-tail", "limit": "999p"}"#;
     let queue = format!(
         r#"{{"scheduler": "priority", "queues": [{{"name": "out", "match": {{"dscp": "AF12"}}, "rule": {rule}}}, {{"name": "rest", "rule": {rule}}}]}}"#

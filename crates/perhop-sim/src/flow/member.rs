@@ -27,7 +27,11 @@ impl Flow {
 
     /// Returns what it has counted after the warm-up by now.
     pub(crate) fn counts_after_warmup(&self, now: Instant) -> Counts {
-        self.counts(now).since(&self.rare.at_warmup)
+        let all = self.counts(now);
+        match &self.rare.at_warmup {
+            Some(before) => all.since(before),
+            None => all,
+        }
     }
 
     /// Adds what has newly been delivered to the sample of its population in this row: in bytes, whose sum

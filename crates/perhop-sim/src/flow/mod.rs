@@ -80,7 +80,8 @@ struct Rare {
     path: PathCounts,
     /// A link on the route loses packets.
     is_lossy: bool,
-    at_warmup: Counts,
+    /// What it had counted when the warm-up ended; `None` until then.
+    at_warmup: Option<Box<Counts>>,
     /// Bytes delivered by the last sample.
     at_last_sample: u64,
     /// The control of its path, and its place there.
@@ -466,7 +467,7 @@ impl Rare {
             last_arrival: Instant::ZERO,
             path: PathCounts::default(),
             is_lossy: place.is_lossy,
-            at_warmup: Counts::default(),
+            at_warmup: None,
             at_last_sample: 0,
             control: None,
             volume: if is_quiet { volume + QUIET } else { volume },

@@ -32,7 +32,9 @@ impl Flow {
     pub(crate) fn join(&mut self, other: Self, ends: Ends) {
         let Self { sender, sending, receiving, mut rare } = other;
         let own = &mut self.rare;
-        own.at_warmup.add(&rare.at_warmup);
+        if let Some(counted) = &rare.at_warmup {
+            own.at_warmup.get_or_insert_default().add(counted);
+        }
         own.path = own.path.with(rare.path, u64::add);
         if ends.sends {
             (self.sender, self.sending) = (sender, sending);

@@ -17,10 +17,12 @@ impl Flow {
     pub(crate) fn sample_receiver(&mut self, sample: Instant, times: &SampleTimes, series: &mut Series) {
         let delivered = self.delivered();
         if times.ends_warmup(sample) {
-            self.rare.at_warmup.delivered = delivered;
-            self.rare.at_warmup.path.short = self.rare.path.short;
-            self.rare.at_warmup.path.repeated = self.rare.path.repeated;
-            self.rare.at_warmup.path.congested = self.rare.path.congested;
+            let Rare { at_warmup, path, .. } = &mut *self.rare;
+            let saved = at_warmup.get_or_insert_default();
+            saved.delivered = delivered;
+            saved.path.short = path.short;
+            saved.path.repeated = path.repeated;
+            saved.path.congested = path.congested;
         }
         let Some((row, interval)) = times.row(sample) else { return };
         if self.rare.is_population || self.rare.origin.member.is_some() {
@@ -40,10 +42,11 @@ impl Flow {
     pub(crate) fn sample_sender(&mut self, sample: Instant, times: &SampleTimes, series: &mut Series) {
         let (sender, number) = (&self.sender, self.sending.number());
         if times.ends_warmup(sample) {
-            self.rare.at_warmup.acknowledged = sender.acknowledged();
-            self.rare.at_warmup.sender = sender.statistics_at(sample);
-            self.rare.at_warmup.marked = self.sending.marked;
-            self.rare.at_warmup.policed = self.sending.policed();
+            let saved = self.rare.at_warmup.get_or_insert_default();
+            saved.acknowledged = sender.acknowledged();
+            saved.sender = sender.statistics_at(sample);
+            saved.marked = self.sending.marked;
+            saved.policed = self.sending.policed();
         }
         if let Some((row, _)) = times.row(sample) {
             if self.rare.origin.member.is_some() {
@@ -58,12 +61,14 @@ impl Flow {
 
     /// Saves what routers counted of the flow, at the end of the warm-up.
     pub(crate) fn end_warmup_at_routers(&mut self) {
-        self.rare.at_warmup.path.dropped = self.rare.path.dropped;
-        self.rare.at_warmup.path.policed_at_links = self.rare.path.policed_at_links;
-        self.rare.at_warmup.path.lost = self.rare.path.lost;
+        let Rare { at_warmup, path, .. } = &mut *self.rare;
+        let saved = at_warmup.get_or_insert_default();
+        saved.path.dropped = path.dropped;
+        saved.path.policed_at_links = path.policed_at_links;
+        saved.path.lost = path.lost;
         if self.sending.is_marked_at_router() {
-            self.rare.at_warmup.marked = self.sending.marked;
-            self.rare.at_warmup.policed = self.sending.policed();
+            saved.marked = self.sending.marked;
+            saved.policed = self.sending.policed();
         }
     }
 

@@ -1,5 +1,7 @@
 //! The transport of a flow: its parameters, and what others ask of them.
 
+use std::sync::Arc;
+
 use perhop_core::curves::Concave;
 use perhop_core::{Bitrate, Bytes, Duration};
 
@@ -16,8 +18,8 @@ use crate::transport::{Counted, Receiver, Sender};
 /// of the flow, each at its own time: so the batched engine may let them act ahead of the clock.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportSpec {
-    /// TCP.
-    Tcp(TcpParams),
+    /// TCP. Flows of a group share their parameters.
+    Tcp(Arc<TcpParams>),
     /// UDP.
     Udp(UdpParams),
     /// RAP.
@@ -38,6 +40,12 @@ pub struct InFlight {
     pub timeout: Duration,
     /// How long the receiver may wait with an acknowledgement.
     pub delayed_ack: Duration,
+}
+
+impl From<TcpParams> for TransportSpec {
+    fn from(params: TcpParams) -> Self {
+        Self::Tcp(Arc::new(params))
+    }
 }
 
 impl TransportSpec {
@@ -114,7 +122,7 @@ impl TransportSpec {
 
     /// Returns whether the flow opens its connection with a packet that carries no data.
     pub(crate) fn opens(&self) -> bool {
-        matches!(self, Self::Tcp(TcpParams { handshake: true, .. }))
+        matches!(self, Self::Tcp(params) if params.handshake)
     }
 
     /// Returns how many data packets a volume in bytes on the wire takes: the last one is full, too.

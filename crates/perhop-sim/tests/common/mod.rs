@@ -28,7 +28,7 @@ pub fn scheduler(table: &str) -> SchedulerParams {
 }
 
 pub fn tcp(table: &str) -> TransportSpec {
-    TransportSpec::Tcp(serde_json::from_str::<TcpParams>(table).unwrap())
+    serde_json::from_str::<TcpParams>(table).unwrap().into()
 }
 
 pub fn udp(table: &str) -> TransportSpec {

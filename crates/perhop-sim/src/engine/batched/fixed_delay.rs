@@ -241,7 +241,8 @@ fn may_be_fixed(network: &Network, flow: &FlowSpec) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::{LinkSpec, Marking, NodeId, TransportSpec};
+    use crate::network::{LinkSpec, Marking, NodeId};
+    use crate::transport::tcp::TcpParams;
     use perhop_core::{Color, Dscp, Ecn};
 
     /// Flows of these transports over 8 Mbit/s and back, between hosts at 80 Mbit/s; a packet of 1000 bytes
@@ -266,7 +267,7 @@ mod tests {
             access: Some(access.clone()),
             egress: Some(access.clone()),
             dispatch_jitter: None,
-            transport: TransportSpec::Tcp(serde_json::from_str(transport).unwrap()),
+            transport: serde_json::from_str::<TcpParams>(transport).unwrap().into(),
             marking: Marking::None,
             color: Color::Yellow,
             dscp: Dscp::DEFAULT,
@@ -344,11 +345,11 @@ mod tests {
         none(&|network| network.links[1].queue = network.links[0].queue.clone());
         none(&|network| {
             let slow = RENO.replace("\"ack\"", "\"delayed-ack\": \"40ms\", \"ack\"");
-            network.flows[0].transport = TransportSpec::Tcp(serde_json::from_str(&slow).unwrap());
+            network.flows[0].transport = serde_json::from_str::<TcpParams>(&slow).unwrap().into();
         });
         none(&|network| {
             let small = RENO.replace("1000B", "999B");
-            network.flows[0].transport = TransportSpec::Tcp(serde_json::from_str(&small).unwrap());
+            network.flows[0].transport = serde_json::from_str::<TcpParams>(&small).unwrap().into();
         });
         // Data of another flow on the link back.
         none(&|network| (network.flows[1].from, network.flows[1].to) = (NodeId(1), NodeId(0)));

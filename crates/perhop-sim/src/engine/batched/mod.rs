@@ -82,7 +82,7 @@ pub(super) struct Batched {
 pub(super) struct Finished {
     pub(super) events: u64,
     pub(super) hops: u64,
-    pub(super) flows: Vec<Flow>,
+    pub(super) flows: Box<dyn Iterator<Item = Flow>>,
     pub(super) links: Vec<LinkOutcome>,
     pub(super) series: Series,
 }
@@ -100,8 +100,9 @@ impl Batched {
         watch: Watch,
         border: Option<Border>,
     ) -> Result<Self, Stopped> {
-        let window = setup.recorder.times.measured();
-        let mut links: Vec<Link> = network.links.iter().map(|spec| Link::new(spec, seed, window)).collect();
+        let links = network.links.iter().enumerate();
+        let mut links: Vec<Link> =
+            links.map(|(link, spec)| Link::new(spec, seed, setup.recorder.window(link))).collect();
         link::set_routes(&mut links, &setup.steps);
         let return_paths = ReturnPaths::of(network, border.is_none());
         let traffic = Traffic::new(network, seed, setup, watch, border);
@@ -437,9 +438,10 @@ impl Batched {
     /// # Errors
     /// A queue lost or invented packets.
     pub(super) fn take_apart(mut self) -> Result<Finished, Imbalance> {
-        let Hosts { flows, recorder, returned, .. } = self.traffic.hosts;
+        let Hosts { flows, recorder, returned, inputs, .. } = self.traffic.hosts;
         let (links, series) = recorder.finish(self.now, &mut self.links)?;
-        let flows = flows.into_iter().map(|flow| flow.base).collect();
+        drop((self.links, inputs)); // What becomes of flows takes their memory.
+        let flows = Box::new(flows.into_iter().map(|flow| flow.base));
         let (events, hops) = (self.handled + returned, self.hops + returned);
         Ok(Finished { events, hops, flows, links, series })
     }

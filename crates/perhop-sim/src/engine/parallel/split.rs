@@ -58,8 +58,10 @@ pub(super) fn split(
         let part = partition.of_node[spec.from.0 as usize];
         let draft = &mut drafts[part as usize];
         places.push(Location { part, number: draft.network.links.len() as u32 });
-        if spec.queue.is_some() {
+        if network.reports(link) {
             draft.measured.push(link);
+        } else {
+            draft.network.unreported.push(draft.network.links.len());
         }
         draft.network.links.push(spec.clone());
     }

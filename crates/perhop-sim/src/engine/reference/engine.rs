@@ -65,7 +65,9 @@ pub(in crate::engine) struct Reference {
 impl Reference {
     /// The network at time zero.
     pub(in crate::engine) fn new(network: &Network, seed: u64, setup: Setup) -> Self {
-        let window = setup.recorder.times.measured();
+        let links = network.links.iter().enumerate();
+        let links =
+            links.map(|(link, spec)| Link::new(spec, seed, setup.recorder.window(link))).collect::<Vec<_>>();
         let mut events = Pending::default();
         let sources = setup.sources();
         schedule_samples(&setup.controls, &setup.recorder.times, sources, &mut events);
@@ -80,7 +82,7 @@ impl Reference {
         }
         let mut engine = Self {
             now: Instant::ZERO,
-            links: network.links.iter().map(|spec| Link::new(spec, seed, window)).collect(),
+            links,
             hosts: Pending::default(),
             timers: Timers::for_flows(flows.len()),
             events,

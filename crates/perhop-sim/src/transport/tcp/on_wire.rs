@@ -51,7 +51,7 @@ impl WireSender {
         Self {
             is_selective: params.sack,
             metadata: if params.sack { Metadata::acks() } else { Metadata::none() },
-            tcp: TcpSender::new(params.clone(), volume, reserved, ecn, seed),
+            tcp: TcpSender::new(params.clone().into(), volume, reserved, ecn, seed),
             ace: AceReader::default(),
             marked: 0,
             acked: 0,

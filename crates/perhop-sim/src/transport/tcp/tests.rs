@@ -44,7 +44,7 @@ struct Connection {
 
 impl Connection {
     fn new(params: &TcpParams, ecn: TcpEcn) -> Self {
-        let transport = TransportSpec::Tcp(params.clone());
+        let transport = TransportSpec::from(params.clone());
         let (sender, receiver) = transport.ends(None, None, ecn, 1);
         Self {
             sender,

@@ -35,6 +35,7 @@ mod timer;
 mod transmit;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use perhop_core::control::Message;
 use perhop_core::{Bitrate, Bytes, Color, Context, Duration, Ecn, Instant};
@@ -124,7 +125,7 @@ struct Cold {
     colors: Vec<Color>,
     ecn: EcnState,
     /// What delivery rates are measured by, if it asks for them.
-    delivery: Option<DeliveryRate>,
+    delivery: Option<Box<DeliveryRate>>,
     /// What ends the first slow start besides losses.
     early_exit: Option<Box<EarlyExit>>,
     /// The congestion control says at which rate segments leave.
@@ -149,7 +150,8 @@ struct Cold {
     tuning: Option<Box<WindowTuner>>,
     /// Segments that a receiver on a real wire has room for.
     room: u32,
-    params: TcpParams,
+    /// Parameters that the flows of a group share.
+    params: Arc<TcpParams>,
     statistics: SenderStatistics,
 }
 
@@ -159,7 +161,7 @@ impl TcpSender {
     ///
     /// It is long since it gives each field its first value, where readers look for all of them.
     pub fn new(
-        params: TcpParams,
+        params: Arc<TcpParams>,
         volume: Option<Bytes>,
         reserved: Option<Bitrate>,
         ecn: TcpEcn,

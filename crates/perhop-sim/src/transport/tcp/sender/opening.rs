@@ -52,7 +52,7 @@ impl TcpSender {
         let cold = &mut *self.cold;
         cold.early_exit = EarlyExit::new(&cold.params, first + window).map(Box::new);
         let is_measured = cold.params.needs().delivery || cold.early_exit.is_some();
-        cold.delivery = is_measured.then(|| DeliveryRate::from_segment(first));
+        cold.delivery = is_measured.then(|| Box::new(DeliveryRate::from_segment(first)));
     }
 
     /// Returns whether the segment carries data: it is not the SYN.
@@ -85,7 +85,7 @@ mod tests {
     impl Wire {
         fn new(table: &str, ecn: TcpEcn) -> Self {
             let params: TcpParams = serde_json::from_str(table).unwrap();
-            Self { sender: TcpSender::new(params, None, None, ecn, 1), rng: Rng::stream(1, "tcp") }
+            Self { sender: TcpSender::new(params.into(), None, None, ecn, 1), rng: Rng::stream(1, "tcp") }
         }
 
         fn act(&mut self, millis: u64, act: impl FnOnce(&mut TcpSender, Instant)) -> Vec<Transmit> {

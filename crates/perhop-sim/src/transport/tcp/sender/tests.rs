@@ -22,9 +22,9 @@ impl Wire {
     }
 
     fn with_reserved(params: &str, reserved: Option<Bitrate>) -> (Self, Vec<u32>) {
-        let params = serde_json::from_str(params).unwrap();
+        let params: TcpParams = serde_json::from_str(params).unwrap();
         let mut wire = Self {
-            sender: TcpSender::new(params, None, reserved, TcpEcn::Off, 1),
+            sender: TcpSender::new(params.into(), None, reserved, TcpEcn::Off, 1),
             rng: Rng::stream(1, "tcp"),
             now: Instant::ZERO,
         };
@@ -67,8 +67,8 @@ impl Wire {
 fn with_ecn(extra: &str) -> (Wire, Vec<Transmit>) {
     let params =
         format!(r#"{{"tcp": "newreno", "initial-window": "10p", "initial-ssthresh": "2p" {extra}}}"#);
-    let params = serde_json::from_str(&params).unwrap();
-    let sender = TcpSender::new(params, None, None, TcpEcn::Classic, 1);
+    let params: TcpParams = serde_json::from_str(&params).unwrap();
+    let sender = TcpSender::new(params.into(), None, None, TcpEcn::Classic, 1);
     let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
     let sent = wire.transmits(TcpSender::start);
     (wire, sent)
@@ -184,7 +184,8 @@ fn data_is_ect_0_or_of_an_l4s_control_ect_1() {
         ("prague", TcpEcn::Off, Ecn::NotCapable),
     ] {
         let params = format!(r#"{{"tcp": "newreno", "congestion": "{control}"}}"#);
-        let sender = TcpSender::new(serde_json::from_str(&params).unwrap(), None, None, ecn, 1);
+        let sender =
+            TcpSender::new(serde_json::from_str::<TcpParams>(&params).unwrap().into(), None, None, ecn, 1);
         let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
         assert_eq!(wire.transmits(TcpSender::start)[0].ecn, codepoint, "{control}");
     }
@@ -206,7 +207,7 @@ fn retransmissions_of_a_control_that_needs_ecn_are_capable_and_others_are_not() 
             format!(r#"{{"tcp": "newreno", "initial-window": "10p", "congestion": "{name}"{extra}}}"#);
         let params: TcpParams = serde_json::from_str(&params).unwrap();
         for ecn in [TcpEcn::Off, TcpEcn::Classic, TcpEcn::Accurate, TcpEcn::L4s] {
-            let mut sender = TcpSender::new(params.clone(), None, None, ecn, 1);
+            let mut sender = TcpSender::new(params.clone().into(), None, None, ecn, 1);
             sender.selective = None; // Duplicate ACKs show losses.
             let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
             let new = wire.transmits(TcpSender::start)[0];
@@ -412,10 +413,10 @@ fn limited_transmit_sends_on_the_first_two_duplicates() {
 
 #[test]
 fn handshake_sends_a_small_segment_first() {
-    let params = serde_json::from_str(
+    let params = serde_json::from_str::<TcpParams>(
         r#"{"tcp": "reno", "handshake": true, "initial-window": "2p", "packet": "1500B"}"#,
     );
-    let mut sender = TcpSender::new(params.unwrap(), Some(Bytes::new(3000)), None, TcpEcn::Off, 1);
+    let mut sender = TcpSender::new(params.unwrap().into(), Some(Bytes::new(3000)), None, TcpEcn::Off, 1);
     let mut rng = Rng::stream(1, "tcp");
     let mut cx = Context { now: Instant::ZERO, rng: &mut rng };
     sender.start(Instant::ZERO);
@@ -596,8 +597,8 @@ fn an_ack_without_a_mark_takes_the_short_way_of_ecn() {
 /// A sender whose application grants data, and what it sends at its start.
 fn with_grants(extra: &str) -> Wire {
     let params = format!(r#"{{"tcp": "newreno", "initial-window": "10p", "tick": "1ms" {extra}}}"#);
-    let params = serde_json::from_str(&params).unwrap();
-    let sender = TcpSender::new(params, None, None, TcpEcn::Off, 1);
+    let params: TcpParams = serde_json::from_str(&params).unwrap();
+    let sender = TcpSender::new(params.into(), None, None, TcpEcn::Off, 1);
     let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
     wire.sender.await_grants();
     assert!(wire.act(TcpSender::start).is_empty(), "nothing is granted");

@@ -21,7 +21,7 @@ impl Wire {
         let params: TcpParams = serde_json::from_str(&params).unwrap();
         let volume = Some(Bytes::new(segments * 1000));
         let mut wire = Self {
-            sender: TcpSender::new(params, volume, None, TcpEcn::Off, 1),
+            sender: TcpSender::new(params.into(), volume, None, TcpEcn::Off, 1),
             rng: Rng::stream(1, "tcp"),
             now: Instant::ZERO,
         };
