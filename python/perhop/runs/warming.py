@@ -40,7 +40,7 @@ EARLY = 4
 the cut may still be the beginning, as between the end of a slow start and the first loss."""
 LATE = 4
 """Flows that begin behind this part of the run, a quarter, are no part of its beginning."""
-_THROUGHPUT = "the throughput"
+_THROUGHPUT, _LOSS = "the throughput", "the loss"
 _KEPT = 100_000
 """Scenarios whose warm-ups this process keeps."""
 _NAP_S = 0.05
@@ -259,7 +259,8 @@ def _latest(series: Mapping[str, NDArray[np.float64]], duration_s: float, begun_
     """Find the series that settles last; each is f64[p, k] of p runs. By `begun_s` all flows have begun."""
     last, most, samples = "", 0, 1
     for name, values in series.items():
-        begins = settled_from(values, LEVEL / len(series))
+        # Losses may be rare, and then are in one half of the run or the other.
+        begins = settled_from(values, LEVEL / len(series), may_drift=name.startswith(_LOSS))
         if begins is None:
             why = f"half of the run, as by MSER-5 {name} has not settled by then"
             return WarmUp(duration_s / 2, settles=False, why=why)
@@ -282,7 +283,7 @@ def _series(run: Run) -> Iterator[tuple[str, NDArray[np.float64]]]:
     series = run.raw["series"]
     for link, queue in series["links"].items():
         yield f"the queue of `{link}`", np.asarray(queue["queue_packets"], dtype=float)
-        yield f"the loss at `{link}`", np.diff(np.asarray(queue["dropped"], dtype=float), prepend=0.0)
+        yield f"{_LOSS} at `{link}`", np.diff(np.asarray(queue["dropped"], dtype=float), prepend=0.0)
     rates = np.asarray(series["throughput_bps"]).reshape(len(series["time_s"]), -1)
     groups = run.flows("group")
     for number, group in enumerate(run.groups):

@@ -15,6 +15,11 @@ half, quarter and so on, as a long cut may hide a short transient. Its mean is h
 means of all times behind the cut that are as long as it, in all runs together: they vary as it does, however
 samples depend on each other. And it must lie on the same side of them in every run, as one run may begin with
 a rare burst.
+
+What grows ever faster, as a large buffer that fills, has its narrowest interval with the flat beginning and
+without the rest, where no cut is tried. So nothing has settled while the second half of what is behind the
+cut is another than the first: by more than `DRIFT` of the run's own mean, in every run to the same side, and
+by Student's t of the runs' differences.
 """
 
 from __future__ import annotations
@@ -30,6 +35,8 @@ BATCH = 5
 """Samples whose mean is one value."""
 NEGLIGIBLE = 0.01
 """Differences that count as none, as a part of the mean."""
+DRIFT = 0.1
+"""How far the halves of a steady state may lie apart, as a part of its mean: sawteeth have few periods."""
 NEAR = 0.45
 """A cut beyond this part of all samples is near the end of those that are tried."""
 FEWEST = 4
@@ -39,12 +46,15 @@ LEVEL = 0.01
 in fifty series that are stationary has a cut."""
 
 
-def settled_from(samples: NDArray[np.float64], level: float = LEVEL) -> int | None:
+def settled_from(
+    samples: NDArray[np.float64], level: float = LEVEL, *, may_drift: bool = False
+) -> int | None:
     """The first sample of the steady state, 0 without a beginning that differs; None if there is none.
 
     Args:
         samples: f64[k] of one run, or f64[p, k] of p independent ones, at equal distances.
         level: See `LEVEL`; a part of it, where a series is one of several.
+        may_drift: Halves are not compared, as of rare events.
     """
     runs = np.atleast_2d(samples)
     batches = runs.shape[1] // BATCH
@@ -53,8 +63,10 @@ def settled_from(samples: NDArray[np.float64], level: float = LEVEL) -> int | No
     means = runs[:, : batches * BATCH].reshape(len(runs), batches, BATCH).mean(axis=2)
     cut = _narrowest(means.mean(axis=0))
     if not cut or not _differs(means, cut, level):
-        return 0
-    return cut * BATCH if cut <= NEAR * batches else None
+        cut = 0
+    if cut > NEAR * batches or (not may_drift and _drifts(means[:, cut:], level)):
+        return None
+    return cut * BATCH
 
 
 def _narrowest(means: NDArray[np.float64]) -> int:
@@ -67,6 +79,23 @@ def _narrowest(means: NDArray[np.float64]) -> int:
     first, second = (np.cumsum((centered**power)[::-1])[::-1] / left for power in (1, 2))
     variance = np.maximum(second - first**2, 0.0) + (NEGLIGIBLE * rest) ** 2
     return int(np.argmin((variance / left)[: batches // 2 + 1]))
+
+
+def _drifts(means: NDArray[np.float64], level: float) -> bool:
+    """Whether the halves of a series, f64[p, k] of p runs, differ by more than chance and `DRIFT`."""
+    runs, batches = means.shape
+    half = batches // 2
+    own = means.mean(axis=1)
+    if runs < 2 or not own.all():
+        return False
+    # In proportion to each run's own mean, as runs may have high and low queues that behave alike.
+    apart = (means[:, -half:].mean(axis=1) - means[:, :half].mean(axis=1)) / own
+    if abs(float(apart.mean())) <= DRIFT:
+        return False
+    if not ((apart > 0).all() or (apart < 0).all()):
+        return False
+    error = float(apart.std(ddof=1)) / math.sqrt(runs)
+    return abs(float(apart.mean())) > student_t_quantile(runs - 1, 1 - level / 2) * error
 
 
 def _differs(means: NDArray[np.float64], cut: int, level: float) -> bool:

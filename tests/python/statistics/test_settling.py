@@ -155,6 +155,40 @@ def test_short_runs_behind_it_agree_with_a_long_one(first: dict[str, Any]) -> No
     assert low > 1.1 * truth
 
 
+def test_what_grows_ever_faster_has_not_settled() -> None:
+    """The narrowest interval has the flat beginning; halves that differ tell, unless events are rare."""
+    noise = np.random.default_rng(3).normal(0, 5, (5, 1000))
+    grows = 100 + 900 * np.linspace(0, 1, 1000) ** 3 + noise
+    assert settled_from(grows) is None
+    assert settled_from(grows, may_drift=True) == 0
+    assert settled_from(1000 + noise) == 0
+    scales = np.array([1.0, 2.0, 3.0, 5.0, 8.0])[:, None]  # runs that are alike but for their size
+    steps = np.where(np.arange(1000) < 800, 4.0, 1.0)
+    assert settled_from(scales * steps) is None
+
+
+@pytest.mark.parametrize(("limit", "flows"), [("1000p", 3), ("5000p", 2)])
+def test_a_buffer_that_still_fills_has_not_settled(limit: str, flows: int) -> None:
+    """Its queue grows over the whole run, the slower the larger it is."""
+    scenario = _alone(limit, "20s")
+    scenario["flows"][0]["count"] = flows
+    scenario["links"]["uplink"]["rate"] = "5Mbps"
+    found = run(scenario, runs=1).warm_up
+    assert found is not None
+    assert (found.settles, found.seconds) == (False, 10)
+
+
+def test_a_change_behind_the_beginning_is_found() -> None:
+    """BBR probes the least round trip after ten seconds; then its queue is a third of what it was."""
+    scenario = _alone("500p", "30s")
+    scenario["flows"][0] |= {"count": 3, "transport": {"tcp": "linux", "congestion": "bbr"}}
+    scenario["links"]["uplink"]["delay"] = "10ms"
+    found = run(scenario, runs=1).warm_up
+    assert found is not None
+    assert found.settles
+    assert 10 < found.seconds < 14
+
+
 def _alone(limit: str, duration: str) -> dict[str, Any]:
     """One flow of CUBIC, which loses many packets in its slow start and then few at a time."""
     queue = {"aqm": "drop-tail", "limit": limit}
