@@ -104,7 +104,6 @@ def rare(
             jobs=at_once,
             most_events=most_events,
             progress=lambda _done, all_: step(all_),
-            waiting=step.waiting,
         )
     results.conclude(found)
     results.write_csv()

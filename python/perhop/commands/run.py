@@ -18,6 +18,7 @@ from perhop.processes import interrupts, memory
 
 if TYPE_CHECKING:
     from perhop.runs.result import Result
+    from perhop.statistics.stopping import Until
 
 MOST_LISTED = 3
 """Threads whose parts are listed."""
@@ -155,6 +156,7 @@ def run(
         _note_reference_engine(text)
     if threads is not None and threads > 1:
         _note_threads(text, threads, engine)
+    _refuse_unknown(text, rule)
     _find_warm_up(text, at_once)
     arguments: dict[str, Any] = {
         "runs": runs,
@@ -168,49 +170,67 @@ def run(
         **recorded,
     }
     with terminal.progress("runs" if rule is None else stopping.progress(rule), least) as step:
-        result, wanted = _simulated(text, arguments, step)
+        result = _simulated(text, arguments, step)
     interrupts.leaves("interrupted")
     result = replace(result, name=scenario.stem)
     command = terminal.command(
         "run",
         str(scenario),
-        *(word for metric in until_of or () if not wanted for word in ("--until-of", metric)),
+        *(word for metric in until_of or () for word in ("--until-of", metric)),
         *(word for link in capture_link or () for word in ("--capture-link", link)),
-        **({"--until": until, "--runs": runs} if rule and not wanted else {"--runs": len(result.runs)}),
+        **{"--until": until, "--runs": runs if rule and not result.interrupted_of else len(result.runs)},
         **{"--seed": None if seed == 1 else seed, "--engine": engine},
         **{"--warmup": warmup},
         **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
     )
-    if result.warm_up is not None and result.warm_up.seconds and not result.warm_up.settles:
-        terminal.note(f"Warm-up: {result.warm_up.why}.")
-    results.conclude(result, command)
-    if plot is not None:
-        over_time.show(plot, result.runs, result.title, results.say, results.width)
-    if records:
-        kept = " and ".join(str(path) for path in (capture, events) if path is not None)
-        results.say(f"\npackets of the run with seed {seed}: {kept}")
-    results.say_where()
-    if csv is not None:
-        from perhop.runs import summary
+    _note_warm_up(result)
+    with interrupts.deferred():  # what is measured is written; a second Ctrl-C ends at once
+        results.conclude(result, command)
+        if plot is not None:
+            over_time.show(plot, result.runs, result.title, results.say, results.width)
+        _say_where(results, seed, (capture, events))
+        if csv is not None:
+            from perhop.runs import summary
 
-        results.write_csv(summary.frames_of_runs(result))
-    if wanted:
+            results.write_csv(summary.frames_of_runs(result))
+    if result.interrupted_of:
         raise typer.Exit(interrupts.status())
 
 
-def _simulated(text: str, arguments: dict[str, Any], step: terminal.Steps) -> tuple[Result, int]:
-    """The runs; and how many were wanted, if Ctrl-C came before all were made, else 0."""
+def _simulated(text: str, arguments: dict[str, Any], step: terminal.Steps) -> Result:
+    """The runs, or those that had finished when Ctrl-C came."""
     with interrupts.deferred():
         from perhop.runs import simulate  # behind all that may be refused: it loads numpy and every measure
     try:
-        made = simulate.run(
+        return simulate.run(
             json.loads(text), **arguments, progress=lambda _done, all_: step(all_), waiting=step.waiting
         )
     except simulate.Interrupted as end:
-        finished = f"the first {len(end.result.runs)} of {end.wanted} runs, which had finished"
-        terminal.note(f"Interrupted: what follows is of {finished}.")
-        return end.result, end.wanted
-    return made, 0
+        made, wanted = len(end.result.runs), end.result.interrupted_of
+        terminal.note(
+            f"Interrupted: what follows is of the first {made} of {wanted} runs, which had finished."
+        )
+        return end.result
+
+
+def _say_where(results: Results, seed: int, recorded: tuple[Path | None, ...]) -> None:
+    if kept := " and ".join(str(path) for path in recorded if path is not None):
+        results.say(f"\npackets of the run with seed {seed}: {kept}")
+    results.say_where()
+
+
+def _note_warm_up(result: Result) -> None:
+    """Say where a run is too short for its warm-up."""
+    if result.warm_up is not None and result.warm_up.seconds and not result.warm_up.settles:
+        terminal.note(f"Warm-up: {result.warm_up.why}.")
+
+
+def _refuse_unknown(text: str, rule: Until | None) -> None:
+    """Refuse metrics of `--until-of` that nothing has, before anything runs."""
+    from perhop.runs import until
+
+    if rule is not None:
+        until.Watch(text, rule)
 
 
 def _find_warm_up(text: str, jobs: int) -> None:

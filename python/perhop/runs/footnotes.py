@@ -28,7 +28,12 @@ def counted(result: Result, heads: Collection[str], *, by_default: bool) -> str:
     if any(head.endswith(LOSS) for head in heads):
         sentences.append("Lost: packets dropped, of those that arrived.")
     if len(result.runs) > 1:
-        sentences.append(f"{len(result.runs)} runs; ± or in brackets: the 95 % interval.")
+        cut = "" if result.interrupted_of is None else f" of {result.interrupted_of}, as it was interrupted"
+        sentences.append(f"{len(result.runs)} runs{cut}; ± or in brackets: the 95 % interval.")
+        if _are_alike(result):
+            sentences.append(
+                "All runs are the same: no random number decides anything here, and intervals say nothing."
+            )
         if result.reached is not None:
             sentences.append(result.reached.sentence())
         if by_default:
@@ -37,6 +42,17 @@ def counted(result: Result, heads: Collection[str], *, by_default: bool) -> str:
         sentences.append(f"1 run: no interval; --runs {30 if result.engine else 5} gives intervals.")
     sentences += _explained(result, heads)
     return " ".join(sentences)
+
+
+def _are_alike(result: Result) -> bool:
+    """Whether all runs had the same events and carried the same."""
+    first, *others = result.runs
+    return result.engine is not None and all(
+        run.raw["events"] == first.raw["events"]
+        and run.raw["links"][0]["mean_queue_packets"] == first.raw["links"][0]["mean_queue_packets"]
+        and (run.flows("delivered_bytes") == first.flows("delivered_bytes")).all()
+        for run in others
+    )
 
 
 def _how(result: Result) -> str:

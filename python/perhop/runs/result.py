@@ -47,6 +47,7 @@ class Result(Written):
         warm_up: How the warm-up was found, if it was.
         reached: How narrow the intervals are, if runs were added until they are; all intervals of the
             summaries are then those of `perhop.statistics.stopping`.
+        interrupted_of: How many runs there would have been, if Ctrl-C came before; else None.
     """
 
     COMMAND: ClassVar = "perhop run"
@@ -60,6 +61,7 @@ class Result(Written):
     name: str = ""
     warm_up: WarmUp | None = None
     reached: Reached | None = None
+    interrupted_of: int | None = None
 
     @property
     def engine(self) -> str | None:

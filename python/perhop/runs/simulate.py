@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from perhop import _engine
 from perhop.errors import PerhopError
@@ -30,13 +31,11 @@ class Interrupted(KeyboardInterrupt):
     Attributes:
         result: The runs that had finished, up to the first seed that had not: those that finish first may be
             the short ones.
-        wanted: How many would have been made, as far as was known.
     """
 
-    def __init__(self, result: Result, wanted: int) -> None:
-        super().__init__(result, wanted)
+    def __init__(self, result: Result) -> None:
+        super().__init__(result)
         self.result = result
-        self.wanted = wanted
 
 
 def run(
@@ -115,9 +114,11 @@ def run(
     files = _files(scenario)
     name = files[0].stem if files else ""
 
-    def result(reached: stopping.Reached | None = None, *, by_default: bool = False) -> Result:
+    def result(reached: stopping.Reached | None = None, **more: Any) -> Result:  # noqa: ANN401 - attributes
         made = tuple(work.made)
-        return Result(text, made, by_default=by_default, name=name, warm_up=warm_up, reached=reached)
+        return Result(
+            text, made, name=name, warm_up=warm_up, reached=reached, **{"by_default": False, **more}
+        )
 
     watch = None if rule is None else stopping.Watch(text, rule)
     try:
@@ -130,7 +131,7 @@ def run(
         if len(work.made) < (2 if watch is None else FEWEST):
             raise
         reached = None if watch is None else watch.interrupted(work.made)
-        raise Interrupted(result(reached), work.wanted) from None
+        raise Interrupted(result(reached, interrupted_of=work.wanted)) from None
     return result(by_default=runs is None)
 
 

@@ -110,6 +110,7 @@ def to_json(result: Result) -> str:
     content = {
         **({"engine": engine} if result.engine else {}),
         "seeds": [run.seed for run in result.runs],
+        **({} if result.interrupted_of is None else {"interrupted_of": result.interrupted_of}),
         **({} if result.by_default is None else {"runs_by_default": result.by_default}),
         "warmup_s": result.runs[0].raw["warmup_s"],
         **({} if result.warm_up is None else {"warmup": result.warm_up.json()}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.errors import ArgumentError
@@ -80,7 +80,7 @@ class Reached:
         widest = ""
         if found.metric:
             value = f"{shown_text(found.estimate, found.metric)} {unit_of(found.metric).text}".rstrip()
-            within = f" ({_percent(found.reach, 2)})" if math.isfinite(found.reach) else ""
+            within = f" ({_percent(found.reach, 3)})" if math.isfinite(found.reach) else ""
             widest = f"that of {shown_name(found.metric).partition(',')[0]}, {value}{within}"
         if self.rule.is_met(found):
             return f"As `until` asks, the intervals of {aim}; the last to be so is {widest}. {WIDENED}"
@@ -90,7 +90,7 @@ class Reached:
             )
         why = "when it was interrupted" if self.interrupted else "the most that may be made"
         said = f"Not as `until` asks: after {counted(found.runs, 'run')}, {why}"
-        less = "its interval has no end, as where it is 0 or not all runs have it"
+        less = "in proportion its interval has no width, as where it is 0 or not all runs have it"
         if math.isfinite(found.reach):
             less = f"about {counted(math.ceil(self.rule.needed(found)), 'run')} would be enough"
         return f"{said}, not all intervals of {aim}; the widest is {widest}: {less}. {WIDENED}"
@@ -151,4 +151,4 @@ class Watch:
 
     def interrupted(self, runs: Sequence[Run]) -> Reached:
         """Look at the runs that there are after Ctrl-C."""
-        return Reached(self.rule, self.look(runs), interrupted=True)
+        return Reached(replace(self.rule, most=len(runs)), self.look(runs), interrupted=True)

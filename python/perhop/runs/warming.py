@@ -237,9 +237,12 @@ def whole_run(scenario: Mapping[str, Any]) -> str | None:
                 return f"`{direction}` changes meanwhile"
     for group in scenario["flows"]:
         name, arrivals = group["name"], group.get("arrivals") or {}
-        if "stop" in group or ("volume" in group and not arrivals) or arrivals.get("list"):
+        stops = "stop" in group and _engine.quantity("duration", group["stop"])[0] < duration_ns(scenario)
+        if stops or arrivals.get("list"):
             return f"the traffic of `{name}` ends"
-        if LATE * _last_start_ns(group, scenario) >= duration_ns(scenario):
+        if "volume" in group and not arrivals:
+            return f"the traffic of `{name}` ends with its volume"
+        if LATE * _last_start_ns(group, scenario) > duration_ns(scenario):
             return f"flows of `{name}` begin behind its first quarter"
         users = catalog.APPLICATION.get((group.get("application") or {}).get("model", ""), ())
         if any(measure.name == "startup_s" for measure in users):
@@ -249,7 +252,9 @@ def whole_run(scenario: Mapping[str, Any]) -> str | None:
 
 
 def _last_start_ns(group: Mapping[str, Any], scenario: Mapping[str, Any]) -> int:
-    """When the last flows of a group may begin; 0 if none does within the run."""
+    """When the last flows of a group may begin; 0 if none does within the run, or they come and go."""
+    if group.get("arrivals"):
+        return 0
     first, _, last = str(group.get("start", "0s")).partition("..")
     begins, ends = (int(_engine.quantity("duration", one.strip())[0]) for one in (first, last or first))
     return ends if begins < duration_ns(scenario) else 0

@@ -24,6 +24,8 @@ def share(parts: Sequence[float], wholes: Sequence[float]) -> Estimate:
         parts: For each run the weighted number of packets that count.
         wholes: For each run that of all packets.
     """
+    if not any(parts):
+        return Estimate(0.0, (0.0, math.inf), len(parts))  # what no run has seen has no known upper end
     value = math.fsum(parts) / math.fsum(wholes)
     return intervals.estimate(_values(parts, wholes, value), least=0.0, most=1.0)
 

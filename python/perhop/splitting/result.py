@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+from perhop import _engine
 from perhop.measures.run import COLORS
 from perhop.plurals import counted
+from perhop.show.numbers import exact
 from perhop.show.report import Items, Records, Report
 from perhop.show.written import Shown
 from perhop.splitting import estimates
@@ -73,6 +75,12 @@ class Rare(Shown):
     def title(self) -> str:
         """The scenario's title."""
         return json.loads(self.scenario).get("title") or self.name or "a scenario"
+
+    @property
+    def warmup_s(self) -> float:
+        """The part of each run at its beginning that does not count, in seconds."""
+        nanoseconds, _ = _engine.quantity("duration", json.loads(self.scenario)["warmup"])
+        return float(nanoseconds / 1e9)
 
     @cached_property
     def estimate(self) -> Estimate | None:
@@ -258,7 +266,11 @@ class Rare(Shown):
 
     def _reports(self, width: int | None) -> Sequence[Report]:  # noqa: ARG002 - the same for any width
         of = f", class `{self.class_name}`" if self.class_name else ""
-        where = f"Link `{self.link}`{of}: {counted(len(self.counts), 'run')} with splitting, 95 % intervals."
+        runs, behind = counted(len(self.counts), "run"), f", the first {exact(self.warmup_s)} s excluded"
+        intervals = "95 % intervals" if len(self.counts) > 1 else "without intervals"
+        where = (
+            f"Link `{self.link}`{of}: {runs} with splitting{behind if self.warmup_s else ''}; {intervals}."
+        )
         content = self.to_dict()
         values = Records("", [{"measure": row["measure"], "value": shown(row)} for row in self.rows])
         heads = {"level": "level", "backlog": f"from, {self.unit}", "trials": "trials", "rises": "rises"}
@@ -293,8 +305,12 @@ def shown(row: Mapping[str, Any]) -> str:
     if row["unit"] == "s":
         value, *ends = (_milliseconds(one) for one in (row["value"]["mean"], *(row["value"]["ci95"] or ())))
     else:
-        value, *ends = (f"{one:.3g}" for one in (row["value"]["mean"], *(row["value"]["ci95"] or ())))
+        value, *ends = (_share(one) for one in (row["value"]["mean"], *(row["value"]["ci95"] or ())))
     return f"{value} ({ends[0]} to {ends[1]})" if ends else value
+
+
+def _share(one: float | None) -> str:
+    return "more" if one is None else f"{one:.3g}"
 
 
 def _milliseconds(seconds: float | None) -> str:

@@ -36,7 +36,7 @@ BATCH = 5
 NEGLIGIBLE = 0.01
 """Differences that count as none, as a part of the mean."""
 DRIFT = 0.1
-"""How far the halves of a steady state may lie apart, as a part of its mean: sawteeth have few periods."""
+"""The distance of the halves of a steady state at most, as a part of its mean: sawteeth have few periods."""
 NEAR = 0.45
 """A cut beyond this part of all samples is near the end of those that are tried."""
 FEWEST = 4

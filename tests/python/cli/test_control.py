@@ -198,7 +198,16 @@ def test_ctrl_c_shows_the_runs_that_have_finished(small: Path, rule: Sequence[st
     assert json.loads(out).get("until", {}).get("interrupted", False) is (rule[0] == "--until")
     command = json.loads((small.parent / "kept" / "manifest.json").read_text())["command"]
     assert f"--runs {len(seeds)}" in command
-    assert "--until" not in command
+    assert ("--until" in command) is (rule[0] == "--until")
+    assert json.loads(out)["interrupted_of"] > len(seeds)
+    if rule[0] == "--until":
+        again = subprocess.run(  # noqa: PLW1510 - its status is looked at
+            [sys.executable, "-m", "perhop", "rerun", "kept"],
+            cwd=small.parent,
+            capture_output=True,
+            text=True,
+        )
+        assert again.returncode == 0, again.stdout + again.stderr
 
 
 @pytest.mark.parametrize("number", SIGNALS)

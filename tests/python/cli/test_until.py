@@ -124,3 +124,26 @@ def test_a_difference_to_runs_that_intervals_have_decided_on_is_as_wide_as_their
         assert row["throughput_bps"] == pytest.approx(sign * value)
         found = sorted(sign * row[end] for end in ("throughput_low_bps", "throughput_high_bps"))
         assert found == pytest.approx(wider.ci95)
+
+
+def test_runs_without_chance_say_so() -> None:
+    """TCP that begins at a fixed time sends the same in every run."""
+    link = {
+        "from": "a",
+        "to": "b",
+        "rate": "1Mbps",
+        "delay": "1ms",
+        "queue": {"aqm": "drop-tail", "limit": "9p"},
+    }
+    flow = {
+        "name": "one",
+        "from": "a",
+        "to": "b",
+        "start": "0s",
+        "transport": {"tcp": "newreno"},
+    }
+    scenario = {"duration": "5s", "warmup": "0s", "links": {"link": link}, "flows": [flow]}
+    said = "All runs are the same: no random number decides anything here"
+    assert said in " ".join(package.run(scenario, runs=3).text().split())
+    chance = {**scenario, "flows": [{**flow, "start": "0s..1s"}]}
+    assert said not in " ".join(package.run(chance, runs=3).text().split())

@@ -207,3 +207,14 @@ def test_traffic_without_chance_and_queues_without_packets_are_refused(place: Pa
     (place / "two.toml").write_text(two, encoding="utf-8")
     several = str(typed("two.toml").exception)
     assert several == "which link? Several have a queue: link, other; name one of them"
+
+
+def test_what_no_run_has_seen_has_no_upper_end(place: Path) -> None:
+    """Runs that are too short for one loss in a million do not say that there is none."""
+    (place / "md1.toml").write_text(MD1.replace('"10p"', '"30p"'), encoding="utf-8")
+    found = perhop.rare(place / "md1.toml", levels=[(5, 1)], runs=2)
+    assert found.estimate is not None
+    assert found.estimate.mean == 0
+    assert found.estimate.ci95 == (0, math.inf)
+    assert "loss     0 (0 to more)" in found.text()
+    assert "without intervals" in perhop.rare(place / "md1.toml", levels=[(5, 1)], runs=1).text()

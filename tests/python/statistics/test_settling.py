@@ -169,7 +169,7 @@ def test_what_grows_ever_faster_has_not_settled() -> None:
 
 @pytest.mark.parametrize(("limit", "flows"), [("1000p", 3), ("5000p", 2)])
 def test_a_buffer_that_still_fills_has_not_settled(limit: str, flows: int) -> None:
-    """Its queue grows over the whole run, the slower the larger it is."""
+    """The queue grows over the whole run, the slower the larger the buffer is."""
     scenario = _alone(limit, "20s")
     scenario["flows"][0]["count"] = flows
     scenario["links"]["uplink"]["rate"] = "5Mbps"
@@ -273,7 +273,7 @@ WHOLE: dict[str, dict[str, Any]] = {
         "links": {"uplink": {"reverse": {"outages": [{"from": "9s", "to": "10s"}]}}}
     },
     "the traffic of `one` ends": {"flows": {"stop": "10s"}},
-    "flows of `one` begin behind its first quarter": {"flows": {"start": "0s..5s"}},
+    "flows of `one` begin behind its first quarter": {"flows": {"start": "0s..6s"}},
     "how `one` starts is measured": {"flows": {"application": {"model": "video"}}},
     "`one` follows a recording": {"flows": {"replay": {"data": "time_s,size_B\n0,100\n19,100\n"}}},
 }
@@ -291,6 +291,17 @@ def test_the_whole_run_counts_where_there_is_no_one_steady_state(first: dict[str
     assert result.warm_up == warming.WarmUp(0.0, settles=False, why=why)
     assert result.runs[0].raw["warmup_s"] == 0
     assert f"All figures are of the whole run: {why}." in " ".join(result.text().split())
+
+
+def test_what_would_end_behind_the_run_does_not_end(first: dict[str, Any]) -> None:
+    """A `stop` at or behind the end, and flows of a population, which begin and end all the time."""
+    stays = run({**first, "flows": [{**flow, "stop": "20s"} for flow in first["flows"]]}, runs=1).warm_up
+    assert stays is not None
+    assert stays.settles
+    every = {**first["flows"][1], "count": 1, "arrivals": {"every": "7s"}, "sizes": {"constant": "20kB"}}
+    found = run({**first, "flows": [every]}, runs=1).warm_up
+    assert found is not None
+    assert "last flows begin" not in found.why
 
 
 def test_it_is_found_and_told(first: dict[str, Any]) -> None:
@@ -320,7 +331,7 @@ def test_a_run_whose_traffic_ends_says_so(first: dict[str, Any]) -> None:
     """The steady state of a drained network is that nothing is sent."""
     flows = [{**flow, "volume": "200kB"} for flow in first["flows"]]
     result = run({**first, "flows": flows}, runs=2, warmup="auto")
-    why = "the traffic of `sold 2 Mbps` ends"
+    why = "the traffic of `sold 2 Mbps` ends with its volume"
     assert result.warm_up == warming.WarmUp(0.0, settles=False, why=why)
     assert f"All figures are of the whole run: {why}." in " ".join(result.text().split())
 
