@@ -150,10 +150,11 @@ def test_the_documentations_examples_run(capsys: pytest.CaptureFixture[str]) -> 
     for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(code, names)  # noqa: S102 - it is ours
         shown.append(capsys.readouterr().out)
-    assert len(shown) == 3
+    assert len(shown) == 4
     assert shown[0].count("\n") == 3 + 10, "two readings, the drops, the samples from 11 s to 20 s"
-    assert f"```\n{shown[1]}```" in text
-    assert shown[2].startswith("1.0964")
+    assert shown[1].startswith("Estimate(mean="), "a paired difference"
+    assert f"```\n{shown[2]}```" in text
+    assert shown[3].startswith("1.0964")
 
 
 def ordinary(role: str) -> list[dict[str, Any]]:
