@@ -24,7 +24,7 @@ impl ClassCounters {
 }
 
 /// Packets through one queue, by color and, for drops and notifications, by reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets offered to the queue.
     pub arrived: [u64; 3],
@@ -36,7 +36,7 @@ pub struct Counters {
 
 /// Packets by reason and color. Many queues of a large network never drop or mark one, and need no memory for
 /// it.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct ByReason(Option<Box<[[u64; 3]; Reason::ALL.len()]>>);
 
 impl ByReason {
@@ -63,6 +63,26 @@ impl ByReason {
             let pairs = ours.as_flattened_mut().iter_mut().zip(theirs.as_flattened());
             pairs.for_each(|(ours, theirs)| change(ours, *theirs));
         }
+    }
+}
+
+impl Clone for Counters {
+    fn clone(&self) -> Self {
+        let Self { arrived, sent, dropped, notified } = self;
+        Self { arrived: *arrived, sent: *sent, dropped: dropped.clone(), notified: notified.clone() }
+    }
+
+    /// Copies counts into the room that is there: a shaper does so for each packet that it holds.
+    fn clone_from(&mut self, source: &Self) {
+        (self.arrived, self.sent) = (source.arrived, source.sent);
+        self.dropped.0.clone_from(&source.dropped.0);
+        self.notified.0.clone_from(&source.notified.0);
+    }
+}
+
+impl Clone for ByReason {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
     }
 }
 

@@ -358,11 +358,11 @@ fn no_block_allocates_per_packet() {
         for n in 0..2000_u32 {
             let (color, label) = (Color::ALL[n as usize % 3], n % 3);
             let dscp = Dscp::new(if n % 2 == 0 { 0 } else { 3 }).unwrap();
-            bench.step(Operation::Enqueue { size: 1000, color, dscp, label }).unwrap();
-            bench.step(Operation::Advance(900_000)).unwrap();
+            bench.perform(Operation::Enqueue { size: 1000, color, dscp, label });
+            bench.perform(Operation::Advance(900_000));
             if n % 8 != 0 {
                 // As a port does: after a drop it asks again.
-                while bench.step(Operation::Dequeue).unwrap() == Effect::Dropped {}
+                while bench.perform(Operation::Dequeue) == Effect::Dropped {}
             }
         }
     }

@@ -271,7 +271,9 @@ impl<P: Packet> Shaper<P> {
         let Header { color, size, .. } = packet.header();
         counters.occupancy.clone_from(inner.occupancy());
         counters.occupancy.add(color, size);
-        counters.class.clone_from(inner.class(*class));
+        let ClassCounters { occupancy, through } = inner.class(*class);
+        counters.class.occupancy.clone_from(occupancy);
+        counters.class.through.clone_from(through);
         counters.class.through.sent[color.index()] -= 1;
         counters.class.occupancy.add(color, size);
     }

@@ -93,7 +93,17 @@ impl<D: Discipline<Header>> Bench<D> {
     /// # Errors
     /// The identity arrived = sent + dropped + waiting does not hold for a color.
     pub fn step(&mut self, operation: Operation) -> Result<Effect, Imbalance> {
-        let observed = match operation {
+        let observed = self.perform(operation);
+        for class in 0..self.discipline.classes() {
+            self.discipline.class(class).balance()?;
+        }
+        self.discipline.counters().balance(self.discipline.occupancy())?;
+        Ok(observed)
+    }
+
+    /// Performs one step as [`step`](Self::step) does, and checks nothing.
+    pub fn perform(&mut self, operation: Operation) -> Effect {
+        match operation {
             Operation::Enqueue { size, color, dscp, label } => {
                 let packet = Header { label, dscp, color, ..Header::new(FlowId(self.sequence), size) };
                 self.sequence += 1;
@@ -115,12 +125,7 @@ impl<D: Discipline<Header>> Bench<D> {
                 self.now += crate::Duration::from_nanos(nanos);
                 Effect::Advanced
             }
-        };
-        for class in 0..self.discipline.classes() {
-            self.discipline.class(class).balance()?;
         }
-        self.discipline.counters().balance(self.discipline.occupancy())?;
-        Ok(observed)
     }
 
     /// Performs all steps and returns what was seen.
