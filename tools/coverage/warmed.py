@@ -48,7 +48,7 @@ MEASURES = (
 )
 """Measures that runs of any length have in common: no counts, no longest waits."""
 NEGLIGIBLE = 1e-3
-"""A smaller part of the value does not count as a miss: where a link is always full, intervals have no width."""
+"""A smaller part of the value is no miss: where a link is always full, intervals have no width."""
 WAYS = ("found", "with the beginning")
 
 

@@ -6,9 +6,8 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from perhop import _engine
 from perhop.errors import PerhopError
@@ -114,11 +113,9 @@ def run(
     files = _files(scenario)
     name = files[0].stem if files else ""
 
-    def result(reached: stopping.Reached | None = None, **more: Any) -> Result:  # noqa: ANN401 - attributes
+    def result(reached: stopping.Reached | None = None, *, by_default: bool = False) -> Result:
         made = tuple(work.made)
-        return Result(
-            text, made, name=name, warm_up=warm_up, reached=reached, **{"by_default": False, **more}
-        )
+        return Result(text, made, by_default=by_default, name=name, warm_up=warm_up, reached=reached)
 
     watch = None if rule is None else stopping.Watch(text, rule)
     try:
@@ -131,7 +128,7 @@ def run(
         if len(work.made) < (2 if watch is None else FEWEST):
             raise
         reached = None if watch is None else watch.interrupted(work.made)
-        raise Interrupted(result(reached, interrupted_of=work.wanted)) from None
+        raise Interrupted(replace(result(reached), interrupted_of=work.wanted)) from None
     return result(by_default=runs is None)
 
 
