@@ -417,7 +417,7 @@ def to_json(planned: Planned) -> str:
 
 
 def _warm_ups_json(planned: Planned) -> dict[str, Any]:
-    found = [{"point": one.name, "warmup_s": one.seconds} for one in planned.warm_ups.values()]
+    found = [{"point": one.name, **one.json()} for one in planned.warm_ups.values()]
     return {"warm_ups": found} if found else {}
 
 

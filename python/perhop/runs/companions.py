@@ -7,13 +7,13 @@
     links.uplink#room               how long a packet waits in the full queue, in seconds; 0 if not known
     links.uplink.delay_s#0.99       its quantile, at each of `perhop.statistics.observations.LEVELS`
     warmup_s#found                  the warm-up, where it was found
+    warmup_s#settles                1 where the runs settle within their first half, likewise
 
 Companions are no measures: tables, patterns and `SweepStore.runs` leave them out.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -24,32 +24,36 @@ from typing import Any
 from perhop.measures import catalog, finite_flows, flow_table, naming
 from perhop.measures.durations import Durations
 from perhop.runs import metrics, observing
-from perhop.scenario.warmup import AUTO
+from perhop.runs.warming import WarmUp
 from perhop.statistics.observations import LEVELS, Distribution, Observations, ObservedQueue
 
 OF = "#of"
 ROOM = "#room"
 CUT = "#cut"
 PER_LOSS = "#per-loss"
-WARMUP = "warmup_s#found"
+WARMUP, SETTLES = "warmup_s#found", "warmup_s#settles"
 AT = tuple(f"#{level:g}" for level in LEVELS)
-_COMPANION = re.compile("#(of|room|cut|per-loss|found|[0-9.]+)$")
+_COMPANION = re.compile("#(of|room|cut|per-loss|found|settles|[0-9.]+)$")
 """Ends of the names of companions."""
 _BEGUN = re.compile(r"^populations\.[^.]*\.flows_begun$")
 """The metrics that count the flows of a population that began in a run."""
 
 
-def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, float]]:
+def companions(
+    raw: Mapping[str, Any], scenario: str, warm_up: WarmUp | None = None
+) -> Iterator[tuple[str, float]]:
     """Yield the companions of the measures of one run, in an order that depends on its scenario alone.
 
     Args:
         raw: What `perhop._engine.simulate` returned.
-        scenario: Canonical JSON, with `auto` where the warm-up was found.
+        scenario: Canonical JSON.
+        warm_up: The one that was found, where the scenario leaves that to perhop.
     """
-    depths, seconds = observing.depths_of(scenario), raw["duration_s"] - raw["warmup_s"]
+    depths, seconds = observing.depths_of(scenario, warm_up), raw["duration_s"] - raw["warmup_s"]
     flows = flow_table.Flows.of(raw)
-    if json.loads(scenario)["warmup"] == AUTO:
-        yield WARMUP, raw["warmup_s"]
+    if warm_up is not None:
+        yield WARMUP, warm_up.seconds
+        yield SETTLES, float(warm_up.settles)
     for of_run in catalog.RUN:
         if of_run.trials is not None and of_run.applies(flows):
             yield f"{of_run.name}{OF}", of_run.trials(flows)
@@ -64,9 +68,9 @@ def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, flo
     yield from _of_times_to_completion(raw)
 
 
-def with_measures(raw: Mapping[str, Any], scenario: str) -> dict[str, float]:
+def with_measures(raw: Mapping[str, Any], scenario: str, warm_up: WarmUp | None = None) -> dict[str, float]:
     """Every measure of one run, and then their companions; see `companions`."""
-    return metrics.measure(raw) | dict(companions(raw, scenario))
+    return metrics.measure(raw) | dict(companions(raw, scenario, warm_up))
 
 
 def _of_class(place: str, members: flow_table.Members) -> Iterator[tuple[str, float]]:
@@ -137,7 +141,7 @@ def with_companions(metrics: Iterable[str], names: Iterable[str]) -> set[str]:
     """Measures and those of their companions that are among some names."""
     known = frozenset(names)
     links = _links(known)
-    wanted = {*metrics, WARMUP}
+    wanted = {*metrics, WARMUP, SETTLES}
     for metric in tuple(wanted):
         if f"{metric}{PER_LOSS}" in known:
             wanted.add(f"{metric}{PER_LOSS}")

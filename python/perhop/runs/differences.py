@@ -73,7 +73,7 @@ def _of_groups(result: Result, measure: str) -> Iterator[Named]:
     entry = next((one for one in catalog.CLASS if one.name == measure and measure), None)
     if entry is None:
         return
-    links = observing.link_queues(result.runs, result.scenario)
+    links = observing.link_queues(result.runs, result.scenario, result.warm_up)
     by_run = [[flows for _, flows in flow_table.members(run.raw)] for run in result.runs]
     for group, members in zip(result.runs[0].groups, zip(*by_run, strict=True), strict=True):
         transit = observing.waits([flows.transit for flows in members])
@@ -85,7 +85,7 @@ def _of_links(result: Result, measure: str) -> Iterator[Named]:
     entry = next((one for one in (*catalog.LINK, *catalog.QUEUE) if one.name == measure), None)
     if entry is None:
         return
-    queues = observing.link_queues(result.runs, result.scenario)
+    queues = observing.link_queues(result.runs, result.scenario, result.warm_up)
     links = zip(*(run.raw["links"] for run in result.runs), strict=True)
     for places, queue in zip(links, queues, strict=True):
         yield {"link": str(places[0]["name"])}, observing.of_queue(entry, places, queue)

@@ -15,6 +15,7 @@ from perhop.measures import catalog, flow_table, naming
 from perhop.measures.durations import Durations
 from perhop.measures.finite_flows import FEWEST_FOR_P99, FiniteFlows, FiniteFlowsMeasure
 from perhop.measures.run import Run
+from perhop.runs import warming
 from perhop.statistics.observations import Distribution, Observations, ObservedQueue
 from perhop.statistics.proportions import FEW
 
@@ -201,9 +202,11 @@ def of_queue(
     )
 
 
-def link_queues(runs: Sequence[Run], scenario: str) -> list[ObservedQueue]:
-    """The queues of the links of some runs of a canonical scenario."""
-    depths = depths_of(scenario)
+def link_queues(
+    runs: Sequence[Run], scenario: str, warm_up: warming.WarmUp | None = None
+) -> list[ObservedQueue]:
+    """The queues of the links of some runs of a canonical scenario; with the warm-up, if it was found."""
+    depths = depths_of(scenario, warm_up)
     links = zip(*(run.raw["links"] for run in runs), strict=True)
     seconds = runs[0].raw["duration_s"] - runs[0].raw["warmup_s"]
     rare_load = has_rare_load(runs)
@@ -222,14 +225,19 @@ def is_rare(flows: Sequence[float]) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def depths_of(scenario: str) -> Mapping[str, tuple[float, float]]:
+def depths_of(scenario: str, warm_up: warming.WarmUp | None = None) -> Mapping[str, tuple[float, float]]:
     """Return the packets and bytes that a queue holds before it drops, for drop-tail queues alone.
+
+    None of them where runs have no steady state, in which a tail of waits says how rarely a queue is full.
 
     Args:
         scenario: Canonical JSON.
+        warm_up: The one that was found, if it was.
     """
-    links = json.loads(scenario)["links"]
-    found = {name: _depth(link.get("queue")) for name, link in links.items()}
+    content = json.loads(scenario)
+    if warming.whole_run(content) is not None or (warm_up is not None and not warm_up.settles):
+        return {}
+    found = {name: _depth(link.get("queue")) for name, link in content["links"].items()}
     return {name: depth for name, depth in found.items() if depth is not None}
 
 

@@ -113,7 +113,7 @@ def _records(title: str, lines: Sequence[Mapping[str, str]], notes: Sequence[str
 def _links(result: Result) -> list[dict[str, Any]]:
     """The summary of each link, with the delay variation, which pages alone show."""
     places = zip(*(run.raw["links"] for run in result.runs), strict=True)
-    queues = observing.link_queues(result.runs, result.scenario)
+    queues = observing.link_queues(result.runs, result.scenario, result.warm_up)
     variations: list[Row] = [
         over_runs.columns(VARIATION.name, observing.of_queue(VARIATION, of_link, queue))
         for of_link, queue in zip(places, queues, strict=True)

@@ -132,7 +132,7 @@ def rows(
     rated = calls(result, classes, codec=codec, burst_ratio=burst_ratio)
     measures = ("mouth_to_ear_s", "lost_or_late", "burst_ratio", "r", "mos")
     own = _check(result, classes)
-    links = observing.link_queues(result.runs, result.scenario)
+    links = observing.link_queues(result.runs, result.scenario, result.warm_up)
     members = _members(result)
     found: list[dict[str, Any]] = []
     for name in classes:

@@ -35,7 +35,7 @@ class Rows:
         """The rows of `Result.group_summary`."""
         runs, bounds = self._result.runs, self._result.bounds
         by_run = [[flows for _, flows in flow_table.members(run.raw)] for run in runs]
-        links = observing.link_queues(runs, self._result.scenario)
+        links = observing.link_queues(runs, self._result.scenario, self._result.warm_up)
         rows = [
             over_runs.class_row(group, members, links, bounds)
             for group, members in zip(runs[0].groups, zip(*by_run, strict=True), strict=True)
@@ -47,7 +47,7 @@ class Rows:
         """The rows of `Result.link_summary`."""
         runs, bounds = self._result.runs, self._result.bounds
         measured = catalog.in_tables((*catalog.LINK, *catalog.QUEUE))
-        queues = observing.link_queues(runs, self._result.scenario)
+        queues = observing.link_queues(runs, self._result.scenario, self._result.warm_up)
         links = list(zip(*(run.raw["links"] for run in runs), strict=True))
         reasons = {
             count: dict.fromkeys(

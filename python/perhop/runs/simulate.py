@@ -117,7 +117,7 @@ def run(
         made = tuple(work.made)
         return Result(text, made, by_default=by_default, name=name, warm_up=warm_up, reached=reached)
 
-    watch = None if rule is None else stopping.Watch(text, rule)
+    watch = None if rule is None else stopping.Watch(text, rule, warm_up)
     try:
         if watch is not None:
             return result(work.until(watch))

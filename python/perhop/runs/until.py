@@ -18,6 +18,7 @@ from perhop.statistics.stopping import Look, Until
 
 if TYPE_CHECKING:
     from perhop.measures.run import Run
+    from perhop.runs.warming import WarmUp
 
 
 def read(until: str | float | None, metrics: Sequence[str], runs: int | None) -> Until | None:
@@ -121,10 +122,12 @@ class Watch:
     Attributes:
         scenario: Canonical JSON.
         rule: What is asked for.
+        warm_up: The one that was found, if it was.
     """
 
     scenario: str
     rule: Until
+    warm_up: WarmUp | None = None
     _values: list[dict[str, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -144,7 +147,7 @@ class Watch:
         from perhop.runs import companions  # noqa: PLC0415 - likewise
 
         for run in runs[len(self._values) :]:
-            measured = companions.with_measures(run.raw, self.scenario)
+            measured = companions.with_measures(run.raw, self.scenario, self.warm_up)
             wanted = companions.chosen(tuple(measured), self.rule.metrics)
             self._values.append({name: measured[name] for _, name in wanted})
         return stopping.look(companions.observed(self._values, self.rule.metrics), len(runs))

@@ -235,29 +235,55 @@ def whole_run(scenario: Mapping[str, Any]) -> str | None:
         for direction, keys in ((link, spec), (f"{link} (reverse)", spec.get("reverse") or {})):
             if keys.get("changes") or keys.get("outages"):
                 return f"`{direction}` changes meanwhile"
+    if all(_starts_ns(group)[0] >= duration_ns(scenario) for group in scenario["flows"]):
+        return "no flow begins within it"
     for group in scenario["flows"]:
-        name, arrivals = group["name"], group.get("arrivals") or {}
-        stops = "stop" in group and _engine.quantity("duration", group["stop"])[0] < duration_ns(scenario)
-        if stops or arrivals.get("list"):
-            return f"the traffic of `{name}` ends"
-        if "volume" in group and not arrivals:
-            return f"the traffic of `{name}` ends with its volume"
-        if LATE * _last_start_ns(group, scenario) > duration_ns(scenario):
-            return f"flows of `{name}` begin behind its first quarter"
-        users = catalog.APPLICATION.get((group.get("application") or {}).get("model", ""), ())
-        if any(measure.name == "startup_s" for measure in users):
-            return f"how `{name}` starts is measured"
+        if (why := _whole_run_of(group, scenario)) is not None:
+            return why
     recorded = next((trace for trace in traces(scenario) if trace.kind != "sizes"), None)
     return None if recorded is None else f"`{recorded.owner}` follows a recording"
 
 
+def _whole_run_of(group: Mapping[str, Any], scenario: Mapping[str, Any]) -> str | None:
+    """Why the whole run counts for the sake of a group of flows; None if it does not."""
+    name, arrivals = group["name"], group.get("arrivals") or {}
+    stops = "stop" in group and _engine.quantity("duration", group["stop"])[0] < duration_ns(scenario)
+    if stops or arrivals.get("list"):
+        return f"the traffic of `{name}` ends"
+    if "volume" in group and not arrivals and _may_be_sent(group, scenario):
+        return f"the traffic of `{name}` ends with its volume"
+    if LATE * _last_start_ns(group, scenario) > duration_ns(scenario):
+        return f"flows of `{name}` begin behind its first quarter"
+    users = catalog.APPLICATION.get((group.get("application") or {}).get("model", ""), ())
+    if any(measure.name == "startup_s" for measure in users):
+        return f"how `{name}` starts is measured"
+    return None
+
+
+def _may_be_sent(group: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
+    """Whether the fastest link, or the flow's own access link, could carry its volume within the run."""
+    links = [spec for link in scenario["links"].values() for spec in (link, link.get("reverse") or {})]
+    rates = [_engine.quantity("rate", spec["rate"])[0] for spec in links if "rate" in spec]
+    if not rates or "topology" in scenario:
+        return True
+    fastest = max(rates)
+    if "rate" in (access := group.get("access") or {}):
+        fastest = min(fastest, _engine.quantity("rate", access["rate"])[0])
+    volume, _ = _engine.quantity("size", group["volume"])
+    return bool(8e9 * volume <= fastest * duration_ns(scenario))
+
+
 def _last_start_ns(group: Mapping[str, Any], scenario: Mapping[str, Any]) -> int:
     """When the last flows of a group may begin; 0 if none does within the run, or they come and go."""
-    if group.get("arrivals"):
-        return 0
+    begins, ends = _starts_ns(group)
+    return ends if begins < duration_ns(scenario) and not group.get("arrivals") else 0
+
+
+def _starts_ns(group: Mapping[str, Any]) -> tuple[int, int]:
+    """When the first flows of a group may begin, and when the last may."""
     first, _, last = str(group.get("start", "0s")).partition("..")
     begins, ends = (int(_engine.quantity("duration", one.strip())[0]) for one in (first, last or first))
-    return ends if begins < duration_ns(scenario) else 0
+    return begins, ends
 
 
 def _latest(series: Mapping[str, NDArray[np.float64]], duration_s: float, begun_s: float = 0.0) -> WarmUp:

@@ -70,7 +70,9 @@ def estimated(mean: float, low: float | None = None, high: float | None = None) 
     half = (high - low) / 2
     if is_symmetric(mean, low, high) or 2 * half <= NOISE * abs(mean):
         return measured(mean, half)
-    return f"below {significant(high, 2)}" if mean <= 0 <= low else _with_ends(mean, low, high)
+    if mean <= 0 <= low:
+        return f"below {significant(max(high, 10**-MOST_DECIMALS), 2)}"  # 0 is another answer
+    return _with_ends(mean, low, high)
 
 
 def _with_ends(mean: float, low: float, high: float) -> str:

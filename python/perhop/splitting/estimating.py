@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from perhop import _engine
+from perhop.bounds import deriving
 from perhop.errors import ArgumentError, PerhopError
 from perhop.files import arguments
 from perhop.processes import memory
@@ -14,6 +16,7 @@ from perhop.runs import warming
 from perhop.runs.extent import seeds, workers
 from perhop.runs.parallel import parallel_map
 from perhop.scenario.reading import ScenarioSource, _files, read
+from perhop.show.numbers import exact
 from perhop.splitting.result import Event, Rare, percentile
 
 RUNS = 10
@@ -71,8 +74,8 @@ def rare(
 
     Raises:
         ScenarioError: The scenario is wrong; the message names the place and the key.
-        PerhopError: An argument is out of range or does not fit the scenario, the traffic has no randomness,
-            or a run takes too many events.
+        PerhopError: An argument is out of range or does not fit the scenario, the event is impossible by
+            `perhop bound`, the traffic has no randomness, or a run takes too many events.
         perhop._engine.Cancelled: `cancel` was set.
     """
     event = event_of(wait, quantile)
@@ -90,6 +93,7 @@ def rare(
     text, _ = warming.settled(checked.text, jobs=jobs, cancel=flag)
     place = chosen(text, link)
     queue = (place, class_name, unit)
+    _refuse_the_impossible(text, queue, event, given or [])
     pilot: dict[str, Any] | None = None
     if given is None:
         goal = ("share", 1 - event.level) if event.kind == "quantile" else _what(event)
@@ -181,6 +185,38 @@ def chosen(text: str, link: str | None) -> str:
     if not names:
         raise PerhopError("no link of the scenario has a queue, so none can lose or delay a packet there")
     raise PerhopError(f"which link? Several have a queue: {', '.join(forward or names)}; name one of them")
+
+
+def _refuse_the_impossible(
+    text: str, queue: tuple[str, str | None, str], event: Event, levels: Sequence[tuple[int, int]]
+) -> None:
+    """Refuse an event, or a level in bytes, that network calculus excludes; no run would ever come to it.
+
+    Raises:
+        PerhopError: It is excluded.
+    """
+    link, class_name, unit = queue
+    known = {one["name"]: one for one in deriving.beside_runs(text).content["links"]}
+    if link not in known:
+        return
+    classes = {one["name"]: one for one in known[link]["classes"]}
+    found = known[link] if class_name is None else classes.get(class_name, known[link])
+    if event.kind == "loss" and found["loss"]["excluded"]:
+        raise PerhopError(f"the queue of link `{link}` cannot lose a packet, as `perhop bound` derives")
+    longest_s = found["delay"].get("at_most_s", math.inf)
+    if event.kind == "wait" and event.wait_ns >= 1e9 * longest_s:
+        raise ArgumentError(
+            "wait",
+            f"must be below {exact(1e3 * longest_s)} ms: no packet can wait longer at link `{link}`, as "
+            "`perhop bound` derives",
+        )
+    most = found["backlog"].get("at_most_bytes", math.inf)
+    if unit == "bytes" and levels and levels[-1][0] > most:
+        raise ArgumentError(
+            "levels",
+            f"must be at most {exact(most)} bytes: no more can wait at link `{link}`, as `perhop bound` "
+            "derives",
+        )
 
 
 def _what(event: Event) -> tuple[str, float]:

@@ -145,9 +145,20 @@ class Rare(Shown):
                 f"level, and its interval needs {FEWEST_STAYS}: it may be too narrow. Give more --runs, or "
                 "the scenario a longer duration."
             )
+        if self.pilot is None and (unreached := self._unreached) is not None:
+            yield f"No run came to {unreached:,} {self.unit}; levels from there on have no effect."
         plain = self.plain_events
         if plain is not None and plain < self.events:
             yield "Splitting does not pay here: plain runs give such an interval with fewer events."
+
+    @property
+    def _unreached(self) -> int | None:
+        """The lowest level to which no run rose."""
+        rises = [
+            sum(counts["levels"][number]["rises"] for counts in self.counts)
+            for number in range(len(self.levels))
+        ]
+        return next((self.levels[number][0] for number, seen in enumerate(rises) if not seen), None)
 
     def _whole(self, counts: Counts) -> float:
         """The weighted number of packets of which the event is a share."""

@@ -63,8 +63,8 @@ def simulate(scenario: str, seed: int, cancel: _engine.Cancel | None = None) -> 
         perhop._engine.Cancelled: `cancel` was set.
     """
     flag = cancel or _engine.Cancel()
-    settled, _ = warming.settled_beside_others(scenario, flag)
+    settled, warm_up = warming.settled_beside_others(scenario, flag)
     began = time.perf_counter()
     raw = one_run.simulate(settled, seed, flag)
-    measured = companions.with_measures(raw, scenario)
+    measured = companions.with_measures(raw, scenario, warm_up)
     return Measured(tuple(measured), array("d", measured.values()), time.perf_counter() - began)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from perhop.blocks.digests import not_reused
 from perhop.processes import interrupts
-from perhop.runs.companions import WARMUP, Gathered, chosen, meets
+from perhop.runs.companions import Gathered, chosen, meets
 from perhop.statistics import stopping
 from perhop.statistics.observations import Observations
 from perhop.statistics.stopping import Look
@@ -152,9 +152,10 @@ class Runner:
             return {}
         failed, seen = self._failed.get(point.key, set()), self._seen.get(point.key, {})
         runs: list[dict[str, float]] = [{} if seed in failed else seen[seed] for seed in seeds]
-        if (warmup_s := next((run[WARMUP] for run in runs if WARMUP in run), None)) is not None:
-            self.warm_ups[point.key] = warm_ups.Found(point.scenario, point.label, warmup_s)
-        names = next(filter(None, runs), None) or dict.fromkeys(map(_unescaped, self.watched))
+        first = next(filter(None, runs), {})
+        if (warm_up := warm_ups.found_in(point.label, first)) is not None:
+            self.warm_ups[point.key] = warm_up
+        names = first or dict.fromkeys(map(_unescaped, self.watched))
         gathered = Gathered({name: [run.get(name, math.nan) for run in runs] for name in names})
         return {name: gathered.of(name) for name in names if meets(name, self.watched)}
 

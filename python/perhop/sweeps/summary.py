@@ -15,7 +15,7 @@ import polars as pl
 
 from perhop.measures import absent
 from perhop.plurals import counted
-from perhop.runs.companions import WARMUP, Gathered, meets
+from perhop.runs.companions import Gathered, meets
 from perhop.runs.metrics import names_of
 from perhop.scenario.ranges import Value, text_of
 from perhop.show.metric_names import WIDENED, shown_name, shown_text, within
@@ -50,14 +50,14 @@ class PointSummary:
         estimates: By metric; None where no run has a value. With early stopping the intervals are those of
             `perhop.statistics.stopping`.
         observed: What the runs gave, by metric.
-        warmup_s: The warm-up that was found; None where the scenario sets one, or no run ended.
+        warm_up: The one that was found; None where the scenario sets one, or no run ended.
     """
 
     point: Point
     runs: int
     estimates: Mapping[str, Estimate | None]
     observed: Mapping[str, Observations] = field(default_factory=dict, repr=False)
-    warmup_s: float | None = None
+    warm_up: warm_ups.Found | None = None
 
 
 def counting(frame: pl.DataFrame, wanted: Sequence[Seeds]) -> dict[Seeds, pl.DataFrame]:
@@ -110,9 +110,9 @@ def summarize(plan: SweepPlan, counts: Sequence[int], store: SweepStore) -> list
         gathered = Gathered(own)
         observed = {name: gathered.of(name) for name in ordered if name in own}
         estimates = {name: estimated(one) for name, one in observed.items()}
-        warmups = found[key, first, runs].get_column(WARMUP, default=None)
-        warmup_s = None if warmups is None else float(warmups[0])
-        out.append(PointSummary(point, runs, estimates, observed, warmup_s))
+        one_run = found[key, first, runs].head(1).to_dicts()
+        warm_up = warm_ups.found_in(point.label, one_run[0]) if one_run else None
+        out.append(PointSummary(point, runs, estimates, observed, warm_up))
     return out
 
 
@@ -239,11 +239,7 @@ def remarks(summaries: Sequence[PointSummary]) -> list[str]:
         said.append(
             f"No {names} where a larger share was unfinished at the end of the run, or too few ended."
         )
-    settled = [
-        warm_ups.Found(one.point.scenario, one.point.label, one.warmup_s)
-        for one in summaries
-        if one.warmup_s is not None
-    ]
+    settled = [one.warm_up for one in summaries if one.warm_up is not None]
     return [*said, *_absent(summaries), *warm_ups.sentences(settled, len(summaries), "point")]
 
 
@@ -319,7 +315,7 @@ def to_json(
                 "factors": dict(summary.point.factors),
                 "scenario": summary.point.key,
                 "runs": summary.runs,
-                **({} if summary.warmup_s is None else {"warmup_s": summary.warmup_s}),
+                **({} if summary.warm_up is None else summary.warm_up.json()),
                 **({} if plan.until is None else _look_json(looks[place], plan.until)),
                 "metrics": {name: estimate_json(found) for name, found in summary.estimates.items()},
             }

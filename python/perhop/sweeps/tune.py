@@ -415,7 +415,7 @@ def _trial_json(trial: Trial, warm_ups: Mapping[str, Found]) -> dict[str, Any]:
         "factors": dict(trial.factors),
         "scenario": None if trial.point is None else trial.point.key,
         "feasible": trial.feasible,
-        **({} if warm_up is None else {"warmup_s": warm_up.seconds}),
+        **({} if warm_up is None else warm_up.json()),
         "metrics": _metrics_json(trial.found),
     }
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perhop.plurals import counted
-from perhop.scenario.warmup import duration_ns
+from perhop.runs.companions import SETTLES, WARMUP
 from perhop.show.numbers import exact
+
+MOST_NAMED = 3
+"""Scenarios that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +18,30 @@ class Found:
     """The warm-up that was found for a scenario.
 
     Attributes:
-        scenario: Canonical JSON.
         name: What it is called.
         seconds: The warm-up; 0 if the whole run counts.
+        settles: Whether the runs settle within their first half.
     """
 
-    scenario: str
     name: str
     seconds: float
+    settles: bool
+
+    def json(self) -> dict[str, object]:
+        """The values for JSON."""
+        return {"warmup_s": self.seconds, "settles": self.settles}
+
+
+def found_in(name: str, measured: Mapping[str, float]) -> Found | None:
+    """The warm-up of a scenario by what one of its runs has measured; None where it was not found.
+
+    Args:
+        name: What the scenario is called.
+        measured: Measures and companions by name.
+    """
+    if WARMUP not in measured:
+        return None
+    return Found(name, measured[WARMUP], measured[SETTLES] == 1)
 
 
 def sentences(found: Sequence[Found], of: int, what: str) -> Iterator[str]:
@@ -41,7 +59,8 @@ def sentences(found: Sequence[Found], of: int, what: str) -> Iterator[str]:
     span = span if most else "none is found, or the whole run counts"
     differ = "" if least == most else "; set one `warmup` where they should not differ"
     yield f"Warm-up, as `perhop run` finds it for each {what} that sets none: {span}{differ}."
-    late = [one for one in found if 2 * one.seconds == duration_ns(json.loads(one.scenario)) / 1e9]
+    late = [one.name for one in found if one.seconds and not one.settles]
     if late:
-        where = f"{len(late)} of {counted(of, what)}, first at {late[0].name}"
+        names = ", ".join(late[:MOST_NAMED]) + (", …" if len(late) > MOST_NAMED else "")
+        where = f"{len(late)} of {counted(of, what)}: {names}"
         yield f"Half of the run is left out, as it has not settled by then, at {where}."

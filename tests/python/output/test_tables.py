@@ -519,6 +519,7 @@ def test_means_show_what_is_known_of_them(mean: float, half: float | None, text:
         (0.0004, 1e-9, 0.32, "0.0004 (0.00–0.32)"),
         (-0.2, -14.0, 32.0, "−0.2 (−14 to 32)"),
         (0.0, 0.0, 21.0, "below 21"),
+        (0.0, 0.0, 3e-10, "below 0.000001"),
     ],
 )
 def test_what_is_not_zero_does_not_read_zero(mean: float, low: float, high: float, text: str) -> None:

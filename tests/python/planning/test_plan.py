@@ -370,3 +370,4 @@ def test_found_warm_ups_are_told(tmp_path: Path) -> None:
     points = json.loads(found.json())["warm_ups"]
     assert points[0]["point"] == "as it is, today's demand"
     assert all(0 <= point["warmup_s"] <= 4 for point in points)
+    assert {type(point["settles"]) for point in points} == {bool}

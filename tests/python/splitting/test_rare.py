@@ -180,6 +180,8 @@ def test_a_quantile_by_hand() -> None:
         (("--levels", "5:0"), "levels must each have 1 to 1000 trials"),
         (("--link", "lnk"), "link `lnk` has no queue; there are: link"),
         (("--class", "gold"), "the queue of link `link` has no class `gold`; it has: "),
+        (("--wait", "11.1ms"), "wait must be below 11.000002 ms: no packet can wait longer at link `link`"),
+        (("--wait", "9ms", "--levels", "10001:2"), "levels must be at most 10000 bytes: no more can wait"),
         (("--runs", "0"), "runs must be at least 1"),
         (("--most-events", "1000"), "the run takes more than 1000 events; give it a shorter duration"),
         (("--levels", "1:30,2:30,3:30", "--most-events", "200000"), "its trials multiply"),
@@ -207,6 +209,22 @@ def test_traffic_without_chance_and_queues_without_packets_are_refused(place: Pa
     (place / "two.toml").write_text(two, encoding="utf-8")
     several = str(typed("two.toml").exception)
     assert several == "which link? Several have a queue: link, other; name one of them"
+
+
+def test_a_queue_that_cannot_lose_a_packet_is_refused(place: Path) -> None:
+    """One flow of 80 kbit/s over 8 Mbit/s, and room for ten packets."""
+    cbr = MD1.partition("arrivals")[0].replace('rate = "8Gbps"', 'rate = "80kbps"')
+    (place / "calm.toml").write_text(cbr, encoding="utf-8")
+    assert str(typed("calm.toml").exception) == (
+        "the queue of link `link` cannot lose a packet, as `perhop bound` derives"
+    )
+
+
+def test_levels_that_no_run_comes_to_are_named(place: Path) -> None:
+    """In packets, where only the run tells how small they are."""
+    found = perhop.rare(place / "md1.toml", levels=[(2, 3), (50, 4), (60, 4)], runs=2)
+    assert "No run came to 50 packets; levels from there on have no effect." in found.notes
+    assert not any("No run came" in one for one in perhop.rare(place / "md1.toml", runs=2).notes)
 
 
 def test_what_no_run_has_seen_has_no_upper_end(place: Path) -> None:

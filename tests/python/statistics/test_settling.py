@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from tools.coverage.settings import SETTINGS
 
-from perhop import _engine, run
-from perhop.errors import ArgumentError, ScenarioError
+from perhop import _engine, run, sweep
+from perhop.errors import ArgumentError, PerhopWarning, ScenarioError
 from perhop.runs import warming
 from perhop.runs.companions import WARMUP
 from perhop.scenario import reading
@@ -275,6 +275,7 @@ WHOLE: dict[str, dict[str, Any]] = {
     "the traffic of `one` ends": {"flows": {"stop": "10s"}},
     "flows of `one` begin behind its first quarter": {"flows": {"start": "0s..6s"}},
     "how `one` starts is measured": {"flows": {"application": {"model": "video"}}},
+    "the traffic of `one` ends with its volume": {"flows": {"volume": "1MB"}},
     "`one` follows a recording": {"flows": {"replay": {"data": "time_s,size_B\n0,100\n19,100\n"}}},
 }
 """Why the whole run counts, and what of a scenario makes it so."""
@@ -294,14 +295,53 @@ def test_the_whole_run_counts_where_there_is_no_one_steady_state(first: dict[str
 
 
 def test_what_would_end_behind_the_run_does_not_end(first: dict[str, Any]) -> None:
-    """A `stop` at or behind the end, and flows of a population, which begin and end all the time."""
-    stays = run({**first, "flows": [{**flow, "stop": "20s"} for flow in first["flows"]]}, runs=1).warm_up
-    assert stays is not None
-    assert stays.settles
+    """A `stop` at or behind the end, a volume beyond what a link of 10 Mbit/s or an access link carries in
+    20 s, and flows of a population, which begin and end all the time.
+    """
+    slow = {"volume": "1MB", "access": {"rate": "390kbps", "delay": "1ms"}}
+    for keys in ({"stop": "20s"}, {"volume": "26MB"}, slow):
+        stays = run({**first, "flows": [{**flow, **keys} for flow in first["flows"]]}, runs=1).warm_up
+        assert stays is not None
+        assert stays.settles, keys
+    ends = run({**first, "flows": [{**flow, "volume": "25MB"} for flow in first["flows"]]}, runs=1).warm_up
+    assert ends is not None
+    assert "ends with its volume" in ends.why
     every = {**first["flows"][1], "count": 1, "arrivals": {"every": "7s"}, "sizes": {"constant": "20kB"}}
     found = run({**first, "flows": [every]}, runs=1).warm_up
     assert found is not None
     assert "last flows begin" not in found.why
+
+
+def test_a_run_in_which_no_flow_begins_says_so(first: dict[str, Any]) -> None:
+    never = {**first, "flows": [{**flow, "start": "20s"} for flow in first["flows"]]}
+    with pytest.warns(PerhopWarning, match="never begin"):
+        found = run(never, runs=1).warm_up
+    assert found == warming.WarmUp(0.0, settles=False, why="no flow begins within it")
+
+
+def test_rare_losses_are_bounded_by_waits_only_in_a_steady_state(tmp_path: Path) -> None:
+    """Nothing is lost, and no wait is half as long as a full queue's: the tail of waits bounds the loss, but
+    not where the traffic ends or where half of the run has not settled.
+    """
+
+    def highest(keys: dict[str, Any]) -> float:
+        queue = {"aqm": "drop-tail", "limit": "200p"}
+        link = {"from": "a", "to": "b", "rate": "1Mbps", "delay": "1ms", "queue": queue, **keys}
+        poisson = {"arrivals": {"rate": "200/s"}, "sizes": {"constant": "472B"}}
+        udp = {"udp": "cbr", "rate": "1Gbps", "packet": "500B", "jitter": 0.0}
+        flows = [{"name": "messages", "from": "a", "to": "b", "transport": udp, **poisson}]
+        load = {"duration": "20s", "links": {"uplink": link}, "flows": flows}
+        row = run(load, runs=5).link_summary().row(0, named=True)
+        swept = sweep({"scenario": load, "runs": 5, "metrics": ["links.uplink.loss"]}, store=tmp_path)
+        ends = json.loads(swept.json())["points"][0]["metrics"]["links.uplink.loss"]["ci95"]
+        assert row["loss"] == 0
+        assert ends[1] == pytest.approx(
+            row["loss_high"], rel=0.5
+        )  # a sweep keeps some quantiles of waits alone
+        return float(row["loss_high"])
+
+    assert highest({}) < 1e-6
+    assert highest({"changes": [{"at": "19s", "rate": "1Mbps"}]}) > 1e-5
 
 
 def test_it_is_found_and_told(first: dict[str, Any]) -> None:

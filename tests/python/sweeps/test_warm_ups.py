@@ -20,13 +20,13 @@ LINK = {
 }
 FLOWS = [{"name": "tcp", "count": 2, "from": "a", "to": "b", "transport": {"tcp": "newreno"}}]
 SCENARIO = {"duration": "20s", "links": {"uplink": LINK}, "flows": FLOWS}
-HALF = "Half of the run is left out, as it has not settled by then, at 2 of 4 points, first at limit = 0p."
+HALF = "Half of the run is left out, as it has not settled by then, at "
 SAID = "Warm-up, as `perhop run` finds it for each"
 
 
 def _found(*seconds: float) -> list[Found]:
-    text = json.dumps({"duration": "20s"})
-    return [Found(text, f"limit = {place}p", one) for place, one in enumerate(seconds)]
+    """Warm-ups of runs of 20 s; whichever of these is half of that has not settled."""
+    return [Found(f"limit = {place}p", one, one != 10) for place, one in enumerate(seconds)]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,14 @@ def _found(*seconds: float) -> list[Found]:
             (10.0, 2.5, 10.0),
             [
                 f"{SAID} point that sets none: 2.5 to 10 s; set one `warmup` where they should not differ.",
-                HALF,
+                f"{HALF}2 of 4 points: limit = 0p, limit = 2p.",
+            ],
+        ),
+        (
+            (10.0,) * 4,
+            [
+                f"{SAID} point that sets none: 10 s.",
+                f"{HALF}4 of 4 points: limit = 0p, limit = 1p, limit = 2p, ….",
             ],
         ),
     ],
@@ -74,6 +81,7 @@ def test_sweeps_and_searches_tell_those_of_their_settings(tmp_path: Path) -> Non
     swept = {"runs": 2, "metrics": ["links.uplink.loss"], "grid": factors}
     done = perhop.sweep({**swept, "scenario": SCENARIO}, store=tmp_path / "store")
     assert span in _sentence(done.text())
+    assert all(point["settles"] is True for point in json.loads(done.json())["points"])
     search = {
         "objectives": ["minimize links.uplink.delay_p95_s"],
         "trials": 4,
