@@ -51,9 +51,11 @@ class Run:
 
 def missing() -> str | None:
     """Why the engine cannot be measured here, or None where it can."""
-    if importlib.util.find_spec("perhop") and importlib.util.find_spec("perhop._engine"):
-        return None
-    return f"perhop is not installed for {sys.executable} (make build)"
+    if not (importlib.util.find_spec("perhop") and importlib.util.find_spec("perhop._engine")):
+        return f"perhop is not installed for {sys.executable} (make fast)"
+    from perhop import _engine  # noqa: PLC0415 - it may be missing
+
+    return None if _engine.optimized else "perhop's engine is slower than that of a wheel (make fast)"
 
 
 def command(scenario: Mapping[str, Any], seed: int, folder: Path, threads: int = 1) -> list[str]:

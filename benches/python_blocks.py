@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benches import measuring
+from benches import engine, measuring
 from benches.measuring import Spread, marginal
 from benches.peers import ns2, perhop_runner
 from benches.peers.program import Packets, Program
@@ -58,7 +58,7 @@ def program(name: str, rule: Mapping[str, Any]) -> Program:
     def packets(output: str, _: Ns2Setting) -> Packets:
         return Packets(*json.loads(output))
 
-    return Program(name, "perhop", lambda _: None, command, packets)
+    return Program(name, "perhop", lambda _: engine.missing(), command, packets)
 
 
 def scenario(network: Ns2Setting, rule: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benches import measuring
+from benches import engine, measuring
 from benches.measuring import Spread, marginal
 from tests.oracle import process
 
@@ -119,6 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.repeat < 1:
         parser.error("--repeat must be at least 1")
+    if why := engine.missing():
+        parser.error(why)
     print(f"Marginal user CPU {measuring.stay_on_one_core()} ({measuring.machine()}), median (range)")
     rows = []
     with tempfile.TemporaryDirectory() as name:

@@ -17,7 +17,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from benches import measuring
+from benches import engine, measuring
 
 import perhop
 from perhop import gym
@@ -152,6 +152,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--markdown", action="store_true")
     chosen = parser.parse_args()
+    if why := engine.missing():
+        parser.error(why)
     where = measuring.stay_on_one_core()
     print(f"medians and ranges of {chosen.repeat}, {where}, {measuring.machine()}")
     tables = {

@@ -38,6 +38,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from benches import engine
+
 from perhop import _engine
 from perhop.stores import measures
 from perhop.stores.directory import Journals
@@ -125,7 +127,7 @@ def measure(runs: int, repeat: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="perhop-bench-") as name:
         directory = Path(name)
         short = plan_of(directory, points=POINTS, runs=runs // POINTS, duration="1s", rate=2000)
-        whole, engine = swept(short, directory / "short", 1), engine_alone(short)
+        whole, bare = swept(short, directory / "short", 1), engine_alone(short)
         began = time.perf_counter()
         with SweepStore(directory / "short", print) as store:
             opened = time.perf_counter()
@@ -144,8 +146,8 @@ def measure(runs: int, repeat: int) -> dict[str, float]:
     done = len(short.points) * short.runs
     return {
         "runs": done,
-        "overhead_ms_per_run": (whole - engine) / done * 1e3,
-        "engine_ms_per_run": engine / done * 1e3,
+        "overhead_ms_per_run": (whole - bare) / done * 1e3,
+        "engine_ms_per_run": bare / done * 1e3,
         "open_s": opened - began,
         "summarize_s": read - opened,
         "store_bytes_per_run": size / done,
@@ -230,6 +232,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--ray", action="store_true", help="measure clusters of Ray on this machine instead")
     options = parser.parse_args()
+    if why := engine.missing():
+        parser.error(why)
     found = on_ray(options.runs) if options.ray else measure(options.runs, options.repeat)
     if options.json is not None:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -11,6 +11,8 @@ from perhop.runs.outcome import LiveOutcome, Outcome
 
 version: str
 """The engine's version."""
+optimized: bool
+"""Whether it was compiled with all optimization, as for a wheel, and not in a hurry, as by `make build`."""
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run. `str()` is the whole message: file, line, key, problem and remedy."""

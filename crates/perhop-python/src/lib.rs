@@ -434,4 +434,8 @@ mod _engine {
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const version: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const optimized: bool = !matches!(env!("PERHOP_OPT_LEVEL").as_bytes(), b"0");
 }

@@ -106,7 +106,8 @@ def _engine_part() -> Part:
     """A second of simulation."""
     text = _engine.scenario_from_json(json.dumps(SMALLEST), "doctor")
     _engine.simulate(from_the_beginning(text), 1, _engine.Cancel())
-    return Part("engine", "all commands", f"perhop {_engine.version}", works=True)
+    hurried = "" if _engine.optimized else ", by make build; make fast compiles one that is 15 % faster"
+    return Part("engine", "all commands", f"perhop {_engine.version}{hurried}", works=True)
 
 
 def _install(extra: extras.Extra) -> str:

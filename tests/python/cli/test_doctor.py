@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from benches import engine
 
 from perhop import _engine, extras
 from perhop.commands import doctor, explore
@@ -67,6 +68,17 @@ def test_what_is_installed_here_works(perhop: Perhop) -> None:
     for name in ("engine", "tables", "reports", "tune", "metrics"):
         assert found[name]["works"], found[name]
     assert found["tune"]["note"].startswith("optuna ")
+
+
+@pytest.mark.parametrize(("optimized", "said"), [(True, ""), (False, ", by make build; make fast compiles")])
+def test_an_engine_that_was_compiled_in_a_hurry_is_said_to_be(
+    monkeypatch: pytest.MonkeyPatch, *, optimized: bool, said: str
+) -> None:
+    monkeypatch.setattr(_engine, "optimized", optimized)
+    note = doctor.examine()[0].note
+    assert note.startswith(f"perhop {_engine.version}{said}")
+    assert ("make fast" in note) != optimized
+    assert bool(engine.missing()) != optimized
 
 
 def test_a_table_of_80_columns(perhop: Perhop, monkeypatch: pytest.MonkeyPatch) -> None:
