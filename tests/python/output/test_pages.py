@@ -293,10 +293,12 @@ def test_a_run_says_first_who_gets_what(tmp_path: Path) -> None:
     assert "of its profile of 0.333333 Mbit/s" in first
     assert re.search("the profile holds|does not hold|cannot tell", first)
     assert titles(page)[1:4] == ["Throughput of a flow", "Classes of flows", "Links"]
-    heads = " ".join(re.findall(r'<th scope="col">([^<]*)</th>', text))
+    heads = " ".join(re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', text))
     assert "one-way delay, ms" in heads
     assert "jitter (RFC 3550), ms" in heads
     assert "delay variation (p99 − p50), ms" in heads
+    assert '<th scope="col" class="long">delay variation (p99 − p50), ms</th>' in text
+    assert '<th scope="col">flows</th>' in text
 
 
 def test_a_single_run_claims_no_interval(tmp_path: Path) -> None:
