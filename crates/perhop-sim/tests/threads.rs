@@ -294,6 +294,53 @@ fn a_division_says_what_each_thread_has() {
 }
 
 #[test]
+fn parts_have_as_much_work_where_flows_differ() {
+    // Flows from each router of a chain to the next one, with little to send in its first half.
+    let cbr = |rate: &str| udp(&format!(r#"{{"udp": "cbr", "rate": "{rate}", "packet": "1000B"}}"#));
+    let windows = |window| tcp(&format!(r#"{{"tcp": "newreno", "window": "{window}"}}"#));
+    let spurts = r#"{"udp": "on-off", "rate": "1Mbps", "on": "1ms", "off": "99ms", "packet": "1000B"}"#;
+    let network = |little: &TransportSpec, much: &TransportSpec, volume: Option<u64>| {
+        let queue = aqm("drop-tail", r#"{"limit": "99p"}"#);
+        let links = (0..79).flat_map(|n| duplex(&format!("{n}"), n, n + 1, "10Mbps", "2ms", queue.clone()));
+        let flows = (0..79).map(|n| {
+            let transport = if n < 40 { little } else { much };
+            let mut flow = flow(format!("{n}"), n, n + 1, transport.clone(), None);
+            flow.volume = volume.filter(|_| n < 40).map(Bytes::new);
+            flow
+        });
+        Network {
+            nodes: 80,
+            links: links.collect(),
+            flows: flows.collect(),
+            ..Network::new(Duration::from_secs(9))
+        }
+    };
+    for network in [
+        network(&cbr("10kbps"), &cbr("1Mbps"), None),
+        network(&udp(spurts), &cbr("1Mbps"), None),
+        network(&windows("1p"), &windows("40p"), None),
+        network(&cbr("1Mbps"), &cbr("1Mbps"), Some(10_000)),
+    ] {
+        let division = Simulation::division(&network, 2, &Watch::default()).unwrap().unwrap();
+        assert!(
+            division.routers[0].abs_diff(60) <= 3 || division.routers[1].abs_diff(60) <= 3,
+            "{division:?}"
+        );
+        assert!(division.work.iter().all(|&share| (0.47..0.53).contains(&share)), "{division:?}");
+        let schedule = Simulation::schedule(&network, 1, 2, &Watch::default()).unwrap();
+        assert!(schedule.critical * 100 < schedule.events * 60, "{schedule:?}");
+        assert_same(&on_threads(&network, 2), &on_threads(&network, 1));
+    }
+    // A slow link is shared by all that it carries, so many flows over it are as much work as one.
+    let mut shared = network(&cbr("1Mbps"), &cbr("1Mbps"), None);
+    let more = (0..20).map(|n| FlowSpec { name: format!("more {n}"), ..shared.flows[0].clone() });
+    shared.flows = more.chain(shared.flows.iter().skip(1).cloned()).collect();
+    shared.links[0].rate = "1Mbps".parse().unwrap();
+    let division = Simulation::division(&shared, 2, &Watch::default()).unwrap().unwrap();
+    assert!(division.routers.iter().all(|&routers| routers.abs_diff(40) <= 2), "{division:?}");
+}
+
+#[test]
 fn a_schedule_counts_what_the_busiest_part_of_each_round_has() {
     let network = grid();
     let schedule = |parts| Simulation::schedule(&network, 1, parts, &Watch::default()).unwrap();

@@ -138,6 +138,12 @@ impl UdpParams {
         Ok(steady.min(&Concave::of([Line { rate, amount: size.saturating_add(burst) }])))
     }
 
+    /// Returns the mean rate of the source in bit/s; that of a trace is infinite.
+    pub(crate) fn mean_rate(&self) -> f64 {
+        let part = self.on.zip(self.off).map_or(1.0, |(on, off)| on.as_secs_f64() / (on + off).as_secs_f64());
+        if self.rate == Bitrate::MAX { f64::INFINITY } else { part * self.rate.as_bps() as f64 }
+    }
+
     /// Returns the time from one packet to the next.
     fn gap(&self) -> Duration {
         self.rate.time_of(self.packet).max(Duration::from_nanos(1))

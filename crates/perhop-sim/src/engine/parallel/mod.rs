@@ -12,6 +12,7 @@ mod barrier;
 mod partition;
 mod split;
 mod threads;
+mod work;
 
 use perhop_core::{Duration, Imbalance, Instant};
 

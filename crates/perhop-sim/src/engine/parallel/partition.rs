@@ -11,9 +11,11 @@ use std::collections::VecDeque;
 use perhop_core::{Bytes, Duration};
 
 use crate::engine::failure::{LINKS_PER_THREAD, OneThread};
-use crate::engine::setup::{Setup, Step};
+use crate::engine::setup::Setup;
 use crate::flow::Flow;
 use crate::network::{Marking, Network, NodeId};
+
+use super::work::work;
 
 /// All links together can send so many packets at least while one crosses the border: with fewer, barriers
 /// take longer than the events between them.
@@ -29,7 +31,7 @@ const TRIES: usize = 64;
 pub struct Division {
     /// The number of routers of each part; one for each thread.
     pub routers: Vec<usize>,
-    /// The share of each part in all work, by how often the ways of flows come to its links and hosts.
+    /// The share of each part in all work, by estimate: the packets that come to its links and hosts.
     pub work: Vec<f64>,
     /// Links from one part to another.
     pub border: usize,
@@ -135,7 +137,7 @@ struct Sizes<'a> {
     passes: Vec<Duration>,
     /// The size of the largest packet.
     largest: Bytes,
-    /// The work at each router: how often a flow's packets come to one of its links or hosts.
+    /// The work at each router.
     work: Vec<u64>,
     /// Routers that must stay together.
     joined: Groups,
@@ -150,23 +152,15 @@ impl<'a> Sizes<'a> {
             .iter()
             .map(|link| link.medium.least_passage((link.rate, link.delay), smallest))
             .collect();
-        let mut work = vec![1; network.nodes as usize];
-        for step in &setup.steps {
-            if let Step::Link(link) | Step::Metered(link) = step {
-                work[network.links[*link as usize].from.0 as usize] += 1;
-            }
-        }
         let mut joined = Groups::new(network.nodes);
         let mut first_routers = vec![None; network.shared_meters.len()];
         for flow in &network.flows {
-            work[flow.from.0 as usize] += 1;
-            work[flow.to.0 as usize] += 1;
             if let Marking::Edge(meter) = flow.marking {
                 let first = *first_routers[meter].get_or_insert(flow.from.0);
                 joined.join(first, flow.from.0);
             }
         }
-        Self { network, passes, largest: setup.largest_packet(), work, joined }
+        Self { network, passes, largest: setup.largest_packet(), work: work(network, setup), joined }
     }
 
     /// Returns how many of the largest packets all links together can send in this time.
