@@ -161,19 +161,20 @@ def measure(name: str, groups: int, jobs: int | None = None) -> Iterator[Covered
         )
 
 
-def content(rows: Sequence[Covered], of: str) -> str:
+def entry(row: Covered) -> dict[str, Any]:
+    """The row as docs/project/splitting.json has it."""
+    return {
+        "queue": row.name,
+        "runs": row.runs,
+        "groups": [row.groups, row.below, row.above],
+        "mean_of_truth": round(row.mean, 4),
+        "gain": float(f"{row.gain:.2g}"),
+    }
+
+
+def content(rows: Sequence[Mapping[str, Any]], of: str) -> str:
     """The text of docs/project/splitting.json."""
-    entries = [
-        {
-            "queue": row.name,
-            "runs": row.runs,
-            "groups": [row.groups, row.below, row.above],
-            "mean_of_truth": round(row.mean, 4),
-            "gain": float(f"{row.gain:.2g}"),
-        }
-        for row in rows
-    ]
-    lines = ",\n".join(f"  {json.dumps(entry)}" for entry in entries)
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
     return f'{{"of": {json.dumps(of)}, "rows": [\n{lines}\n]}}\n'
 
 
@@ -204,19 +205,21 @@ def main() -> None:
     parser.add_argument("--queue", choices=[*BUFFERS], action="append", help="this one alone")
     parser.add_argument("--groups", type=int, default=200, metavar="N", help="of each number of runs")
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at once")
-    parser.add_argument("--write", action="store_true", help="write docs/project/splitting.json")
+    parser.add_argument("--write", action="store_true", help=f"write {DATA.name}, and keep its other queues")
     given = parser.parse_args()
-    rows: list[Covered] = []
-    for name in given.queue or BUFFERS:
+    asked = given.queue or list(BUFFERS)
+    kept = [row for row in json.loads(DATA.read_text(encoding="utf-8"))["rows"] if row["queue"] not in asked]
+    for name in asked:
         began = time.monotonic()
         print(f"{name}: loss {BUFFERS[name].loss:.4g}", flush=True)
         for row in measure(name, given.groups, given.jobs):
-            rows.append(row)
+            kept.append(entry(row))
             print(f"  {row}", flush=True)
         print(f"  {time.monotonic() - began:.0f} s", flush=True)
         if given.write:
             of = f"perhop {_engine.version}, {platform.system()}: {given.groups} groups of each"
-            DATA.write_text(content(rows, of), encoding="utf-8")
+            kept.sort(key=lambda row: list(BUFFERS).index(row["queue"]))
+            DATA.write_text(content(kept, of), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -217,7 +217,7 @@ def test_intervals_of_rare_losses_cover_those_of_the_chain(monkeypatch: pytest.M
     assert row.mean == pytest.approx(1, rel=0.25)
     assert row.gain > 100
     row = splitting.Covered("md1", 5, 40, 1, 2, 1.01, 1234.0)
-    shown = splitting.shown(json.loads(splitting.content([row], "perhop")))
+    shown = splitting.shown(json.loads(splitting.content([splitting.entry(row)], "perhop")))
     (line,) = shown["lines"]
     assert line[2:] == [5, 40, "92.5 (79.6–98.4)", 1.01, "1,200"]
 
