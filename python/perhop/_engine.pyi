@@ -227,7 +227,7 @@ def split_pilot(
         backlog: What says how near the event is: a link, a class of its queue or None for all, and `packets`
             or `bytes`.
         what: `loss` and 0; `wait` and the wait in nanoseconds; or `share` and a probability, for a quantile.
-        most_events: The pilot is given up if it takes more.
+        most_events: The pilot looks for no more levels if it takes more.
         cancel: Set it from another thread to end it.
 
     Returns:

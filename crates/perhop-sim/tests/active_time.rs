@@ -9,7 +9,7 @@ use perhop_sim::observer::{Observation, Observed, Observer, PacketEvent};
 use perhop_sim::{Engine, FlowSpec, Network, Simulation, Watch};
 use proptest::prelude::*;
 
-use crate::common::{aqm, duplex, flow, udp};
+use crate::common::{aqm, duplex, every_transport, flow, udp};
 use crate::engine::assert_same;
 
 /// A packet takes a whole number of nanoseconds at each rate of these tests.
@@ -182,5 +182,19 @@ proptest! {
         let sent = within.len() as u128 * u128::from(BITS * 1_000_000_000) - left;
         let used = if all == 0 { 0.0 } else { sent as f64 / all as f64 };
         prop_assert!((link.utilization - used).abs() <= 1e-12, "{} {}", link.utilization, used);
+    }
+}
+
+#[test]
+fn flows_that_would_begin_when_they_have_stopped_never_do() {
+    for engine in [Engine::Batched, Engine::Reference] {
+        let mut network = every_transport(aqm("drop-tail", r#"{"limit": "99p"}"#), 5);
+        for flow in &mut network.flows {
+            (flow.start, flow.stop) = ((at(3_000_000_000), at(3_000_000_000)), Some(at(2_000_000_000)));
+        }
+        let outcome = Simulation::run(&network, 1, Some(engine), &Watch::default()).unwrap();
+        for flow in &outcome.flows {
+            assert_eq!((flow.started, flow.delivered_packets), (None, 0));
+        }
     }
 }

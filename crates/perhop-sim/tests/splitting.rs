@@ -227,4 +227,10 @@ fn a_pilot_says_why_it_finds_no_levels() {
     // At 1 packet in 10 s nothing waits; a queue without a limit loses nothing.
     assert_eq!(ending(&single(0.1, 10, 21)), Ending::Empty);
     assert_eq!(ending(&single(500.0, 100_000, 21)), Ending::Stuck);
+    // What it has found before it is given up is kept.
+    let goal = Goal::Event(Event::Loss);
+    let pilot =
+        splitting::pilot(&single(500.0, 100_000, 21), 1, BACKLOG, goal, 500_000, &Watch::default()).unwrap();
+    assert_eq!(pilot.ending, Ending::GivenUp);
+    assert!(!pilot.levels.is_empty() && pilot.events < 510_000, "{pilot:?}");
 }

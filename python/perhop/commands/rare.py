@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
 from typing import Annotated
 
 from perhop.commands import options, terminal
@@ -31,8 +32,10 @@ def rare(
         options.option("--wait", "DURATION", "How likely a packet is to wait longer, such as 20ms."),
     ] = None,
     quantile: Annotated[
-        float | None,
-        options.option("--quantile", "Q", "The wait that a part Q of the packets does not exceed: 0.9999."),
+        str | None,
+        options.option(
+            "--quantile", "Q", "The wait that a part Q of the packets does not exceed: 0.9999 or 99.99%."
+        ),
     ] = None,
     backlog: Annotated[
         str | None,
@@ -85,6 +88,7 @@ def rare(
     extent.seeds(seed, runs)
     at_once = extent.workers(jobs)
     split = None if levels is None else _levels(levels)
+    part = None if quantile is None else _part(quantile)
     checked = reading.read(scenario)
     terminal.warn(checked.notices)
     results = Results(json_file=json_file, csv=csv, wide=wide, reads=[scenario])
@@ -96,7 +100,7 @@ def rare(
             link=link,
             class_name=class_name,
             wait=wait,
-            quantile=quantile,
+            quantile=part,
             backlog=backlog,
             levels=split,
             runs=runs,
@@ -107,6 +111,15 @@ def rare(
         )
     results.conclude(found)
     results.write_csv()
+
+
+def _part(text: str) -> float:
+    """Read `0.9999` or `99.99%`."""
+    try:
+        part = Decimal(text.removesuffix("%"))  # 99.9 % is 0.999 to the bit
+        return float(part / 100 if text.endswith("%") else part)
+    except InvalidOperation:
+        raise PerhopError(f"--quantile: `{text}` is no part; write 0.9999 or 99.99%") from None
 
 
 def _levels(text: str) -> list[tuple[int, int]]:

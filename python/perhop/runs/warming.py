@@ -153,7 +153,8 @@ _under_way: dict[bytes, _Search] = {}
 class _Search:
     """The runs that find the warm-up of one scenario, on all threads that wait for it.
 
-    They simulate its first half, or the whole where this does not settle within its own first quarter.
+    They simulate its first half, or the whole where this does not settle within its own first quarter, and
+    where flows may end with their volumes: then one that does ends the search.
     """
 
     def __init__(self, text: str) -> None:
@@ -168,7 +169,9 @@ class _Search:
         self._flows = int(_engine.memory(text)["flows"])
         self._length_ns = self._whole_ns // 2
         self._begun_s = max((_last_start_ns(group, scenario) for group in scenario["flows"]), default=0) / 1e9
-        why = whole_run(scenario)
+        why, self._ends = _not_settling(scenario), _ends_with_volume(scenario)
+        if self._ends is not None:
+            self._length_ns = self._whole_ns
         if why is None and self._flows * FEWEST_SAMPLES > MOST_VALUES:
             why = "no warm-up is looked for with so many flows"
         if why is not None:
@@ -191,7 +194,8 @@ class _Search:
 
     def _run(self, seed: int, cancel: _engine.Cancel) -> None:
         try:
-            sampled = dict(_series(Run(seed, one_run.simulate(self._pilot(), seed, cancel))))
+            run = Run(seed, one_run.simulate(self._pilot(), seed, cancel))
+            sampled = dict(_series(run))
         except BaseException as error:
             with self._changed:
                 if isinstance(error, _engine.Cancelled):
@@ -201,7 +205,10 @@ class _Search:
                 self._changed.notify_all()
             raise
         with self._changed:
-            self._sampled[seed] = sampled
+            if self._ends is not None and _completes(run, json.loads(self._text)):
+                self._found = WarmUp(0.0, settles=False, why=self._ends)
+            else:
+                self._sampled[seed] = sampled
             if len(self._sampled) == len(SEEDS):
                 self._conclude()
             self._changed.notify_all()
@@ -227,10 +234,15 @@ class _Search:
 
 
 def whole_run(scenario: Mapping[str, Any]) -> str | None:
-    """Why the whole run of a scenario counts, as it has no one steady state, or its beginning is measured.
+    """Why the whole run of a scenario may count, as it has no one steady state, or its beginning is measured.
 
-    None if runs have to tell.
+    None if only its runs can tell. Whether a `volume` ends within the run, they have to tell, too.
     """
+    return _not_settling(scenario) or _ends_with_volume(scenario)
+
+
+def _not_settling(scenario: Mapping[str, Any]) -> str | None:
+    """Why the whole run of a scenario counts, whatever its runs are like; None if it need not."""
     for link, spec in scenario["links"].items():
         for direction, keys in ((link, spec), (f"{link} (reverse)", spec.get("reverse") or {})):
             if keys.get("changes") or keys.get("outages"):
@@ -250,14 +262,27 @@ def _whole_run_of(group: Mapping[str, Any], scenario: Mapping[str, Any]) -> str 
     stops = "stop" in group and _engine.quantity("duration", group["stop"])[0] < duration_ns(scenario)
     if stops or arrivals.get("list"):
         return f"the traffic of `{name}` ends"
-    if "volume" in group and not arrivals and _may_be_sent(group, scenario):
-        return f"the traffic of `{name}` ends with its volume"
     if LATE * _last_start_ns(group, scenario) > duration_ns(scenario):
         return f"flows of `{name}` begin behind its first quarter"
     users = catalog.APPLICATION.get((group.get("application") or {}).get("model", ""), ())
     if any(measure.name == "startup_s" for measure in users):
         return f"how `{name}` starts is measured"
     return None
+
+
+def _ends_with_volume(scenario: Mapping[str, Any]) -> str | None:
+    """The sentence that says which traffic may end with its volume; None if none can."""
+    for group in scenario["flows"]:
+        if "volume" in group and not group.get("arrivals") and _may_be_sent(group, scenario):
+            return f"the traffic of `{group['name']}` ends with its volume"
+    return None
+
+
+def _completes(run: Run, scenario: Mapping[str, Any]) -> bool:
+    """Whether a flow with a volume has sent it in a run."""
+    groups = [n for n, one in enumerate(scenario["flows"]) if "volume" in one and not one.get("arrivals")]
+    completed = ~np.isnan(np.asarray(run.raw["flows"]["completion_s"], dtype=float))
+    return bool((completed & np.isin(run.flows("group"), groups)).any())
 
 
 def _may_be_sent(group: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
@@ -310,7 +335,7 @@ def _latest(series: Mapping[str, NDArray[np.float64]], duration_s: float, begun_
 
 
 def _series(run: Run) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield all that has to settle: each link's waiting and dropped packets, and the rate of each class."""
+    """Yield what has to settle: each link's waiting and dropped packets, each class's rate and open flows."""
     series = run.raw["series"]
     for link, queue in series["links"].items():
         yield f"the queue of `{link}`", np.asarray(queue["queue_packets"], dtype=float)
@@ -319,3 +344,10 @@ def _series(run: Run) -> Iterator[tuple[str, NDArray[np.float64]]]:
     groups = run.flows("group")
     for number, group in enumerate(run.groups):
         yield f"{_THROUGHPUT} of `{group.name}`", np.nansum(rates[:, groups == number], axis=1)
+    at = np.asarray(series["time_s"], dtype=float)
+    for population in run.raw["populations"]:
+        begun = np.asarray(population["started_s"], dtype=float)
+        ended = begun + np.asarray(population["completion_s"], dtype=float)
+        counts = [np.searchsorted(np.sort(one), at, side="right") for one in (begun, ended)]  # NaN comes last
+        name = run.groups[groups[population["flow"]]].name
+        yield f"the number of open flows of `{name}`", (counts[0] - counts[1]).astype(float)

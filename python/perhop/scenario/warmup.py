@@ -29,7 +29,11 @@ def read(scenario: ScenarioSource, warmup: str | None) -> Checked:
     checked = reading.read(scenario)
     if warmup is None:
         return checked
-    return reading.read(json.loads(with_warmup(checked.text, warmup)))
+    changed = reading.read(json.loads(with_warmup(checked.text, warmup)))
+    # Canonical JSON has no lines: what is said of the file, too, keeps its place there.
+    placed = {notice.partition(": ")[2]: notice for notice in checked.notices}
+    notices = tuple(placed.get(notice.partition(": ")[2], notice) for notice in changed.notices)
+    return Checked(changed.text, notices)
 
 
 def from_the_beginning(text: str) -> str:

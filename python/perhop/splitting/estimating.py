@@ -22,6 +22,8 @@ from perhop.splitting.result import Event, Rare, percentile
 RUNS = 10
 MOST_EVENTS = 100_000_000
 """A run that takes more events is given up."""
+PILOT_EVENTS = 20_000_000
+"""Levels that take more events to be found are not looked for: half a minute of a core."""
 UNITS = ("packets", "bytes")
 REVERSE = " (reverse)"
 UNVARIED = (
@@ -98,7 +100,7 @@ def rare(
     if given is None:
         goal = ("share", 1 - event.level) if event.kind == "quantile" else _what(event)
         (found,) = parallel_map(
-            lambda _: _engine.split_pilot(text, seed, queue, goal, most_events, flag),
+            lambda _: _engine.split_pilot(text, seed, queue, goal, min(most_events, PILOT_EVENTS), flag),
             [None],
             jobs=1,
             cancel=flag,

@@ -21,6 +21,12 @@ from perhop.statistics.intervals import Estimate
 
 FEWEST_STAYS = 30
 """An interval from fewer stays above the first level in which the event happened is not to be trusted."""
+MORE = "Give more --runs, or the scenario a longer duration."
+BEYOND_REACH = {
+    "stuck": "In the pilot no trial came beyond",
+    "given-up": "The pilot took too many events to look for levels beyond",
+}
+"""The notes on a pilot by how it ended, where no run saw the event."""
 PERCENTILES = (0.99, 0.999, 0.9999, 0.99999)
 """Quantiles of waits that are shown as far as the runs reach."""
 
@@ -131,19 +137,22 @@ class Rare(Shown):
         return tuple(self._notes())
 
     def _notes(self) -> Iterator[str]:
-        if self.pilot is not None and self.pilot["ending"] == "stuck":
+        ending = None if self.pilot is None else self.pilot["ending"]
+        is_seen = self.rare_stays > 0 and self.event.kind != "quantile"
+        if ending in BEYOND_REACH and not is_seen:
             last = f"{self.levels[-1][0]:,} {self.unit}" if self.levels else "the usual backlog"
             yield (
-                f"In the pilot no trial came beyond {last}: the event may be impossible, or come about in "
-                "another way than by a long queue."
+                f"{BEYOND_REACH[ending]} {last}: the event may be impossible, or come about in another way "
+                "than by a long queue."
             )
         if not self.levels:
-            yield "The event needs no levels: these are plain runs."
+            yield "These are plain runs, without levels."
+        elif self.rare_stays == 0 and self.event.kind != "quantile":
+            yield f"No run saw the event, so how likely it is at most is not known. {MORE}"
         elif self.rare_stays < FEWEST_STAYS and self.event.kind != "quantile":
             yield (
                 f"The event happened in {counted(self.rare_stays, 'independent stay')} above the first "
-                f"level, and its interval needs {FEWEST_STAYS}: it may be too narrow. Give more --runs, or "
-                "the scenario a longer duration."
+                f"level, and its interval needs {FEWEST_STAYS}: it may be too narrow. {MORE}"
             )
         if self.pilot is None and (unreached := self._unreached) is not None:
             yield f"No run came to {unreached:,} {self.unit}; levels from there on have no effect."
@@ -317,12 +326,16 @@ def shown(row: Mapping[str, Any]) -> str:
         value, *ends = (_milliseconds(one) for one in (row["value"]["mean"], *(row["value"]["ci95"] or ())))
     else:
         value, *ends = (_share(one) for one in (row["value"]["mean"], *(row["value"]["ci95"] or ())))
-    return f"{value} ({ends[0]} to {ends[1]})" if ends else value
+    if not ends:
+        return value
+    if row["value"]["ci95"][1] is None:
+        return f"{value} (or more)" if ends[0] == value else f"{value} (over {ends[0]})"
+    return f"{value} ({ends[0]} to {ends[1]})"
 
 
 def _share(one: float | None) -> str:
-    return "more" if one is None else f"{one:.3g}"
+    return "" if one is None else f"{one:.3g}"
 
 
 def _milliseconds(seconds: float | None) -> str:
-    return "more" if seconds is None else f"{1e3 * seconds:.4g} ms"
+    return "" if seconds is None else f"{1e3 * seconds:.4g} ms"

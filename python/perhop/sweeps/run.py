@@ -153,7 +153,7 @@ class Runner:
         failed, seen = self._failed.get(point.key, set()), self._seen.get(point.key, {})
         runs: list[dict[str, float]] = [{} if seed in failed else seen[seed] for seed in seeds]
         first = next(filter(None, runs), {})
-        if (warm_up := warm_ups.found_in(point.label, first)) is not None:
+        if (warm_up := warm_ups.found_in(point.label, point.scenario, first)) is not None:
             self.warm_ups[point.key] = warm_up
         names = first or dict.fromkeys(map(_unescaped, self.watched))
         gathered = Gathered({name: [run.get(name, math.nan) for run in runs] for name in names})

@@ -111,7 +111,7 @@ def summarize(plan: SweepPlan, counts: Sequence[int], store: SweepStore) -> list
         observed = {name: gathered.of(name) for name in ordered if name in own}
         estimates = {name: estimated(one) for name, one in observed.items()}
         one_run = found[key, first, runs].head(1).to_dicts()
-        warm_up = warm_ups.found_in(point.label, one_run[0]) if one_run else None
+        warm_up = warm_ups.found_in(point.label, point.scenario, one_run[0]) if one_run else None
         out.append(PointSummary(point, runs, estimates, observed, warm_up))
     return out
 

@@ -107,6 +107,13 @@ def test_the_same_on_any_number_of_threads_and_other_numbers_with_another_seed(p
     assert json_of(1, 1) != json_of(1, 2)
 
 
+@pytest.mark.usefixtures("place")
+def test_a_quantile_in_percent_is_the_same() -> None:
+    part, percent = (typed("md1.toml", "--quantile", one, "--runs", "2").output for one in ("0.999", "99.9%"))
+    assert part == percent
+    assert part.count("P99.9 of waits") == 1
+
+
 def test_text_and_json(place: Path) -> None:
     done = typed("md1.toml", "--levels", "3:4,6:6", "--runs", "3", "--json", "out.json")
     assert done.exit_code == 0, done.output
@@ -120,7 +127,10 @@ def test_text_and_json(place: Path) -> None:
     copies = [(row["copies"], row["rises"]) for row in content["levels"]]
     assert all(made == rises * (trials - 1) for (made, rises), trials in zip(copies, (4, 6), strict=True))
     assert content["work"]["pilot_events"] is None
-    assert "interval needs 30: it may be too narrow" in " ".join(done.stdout.split())
+    assert "No run saw the event, so how likely it is at most is not known." in " ".join(done.stdout.split())
+    few = perhop.rare("md1.toml", levels=[(k, 3) for k in range(2, 9)], runs=2)
+    assert 0 < few.rare_stays < 30
+    assert "interval needs 30: it may be too narrow" in few.notes[0]
 
 
 def test_classes_and_colors_have_losses_of_their_own() -> None:
@@ -175,6 +185,9 @@ def test_a_quantile_by_hand() -> None:
         (("--loss", "--wait", "1ms"), "--loss and --wait are two questions; give one of them"),
         (("--wait", "soon"), "wait `soon` has no number; write a duration such as 48ms"),
         (("--quantile", "1.5"), "quantile must be at least 0.5 and below 1, such as 0.9999, not 1.5"),
+        (("--quantile", "nearly"), "--quantile: `nearly` is no part; write 0.9999 or 99.99%"),
+        (("--quantile", "nan"), "quantile must be a finite number, not nan"),
+        (("--quantile", "150%"), "quantile must be at least 0.5 and below 1, such as 0.9999, not 1.5"),
         (("--levels", "5"), "--levels: `5` is no level; write its backlog and its trials, such as 5:4"),
         (("--levels", "5:4,3:2"), "levels must rise from 1 on, such as 5 and 10"),
         (("--levels", "5:0"), "levels must each have 1 to 1000 trials"),
@@ -234,5 +247,6 @@ def test_what_no_run_has_seen_has_no_upper_end(place: Path) -> None:
     assert found.estimate is not None
     assert found.estimate.mean == 0
     assert found.estimate.high == math.inf
-    assert "loss     0 (0 to more)" in found.text()
+    assert "loss     0 (or more)" in found.text()
+    assert found.notes[0].startswith("No run saw the event, so how likely it is at most is not known.")
     assert "without intervals" in perhop.rare(place / "md1.toml", levels=[(5, 1)], runs=1).text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,23 @@ if TYPE_CHECKING:
 
 def times(ended: ArrayLike, open_: ArrayLike = ()) -> Durations:
     return Durations(np.asarray(ended, float), np.asarray(open_, float))
+
+
+def test_a_population_of_which_no_flow_completes_has_no_completion_times() -> None:
+    """In any of several runs: each takes 80 s at least, and the run 20 s."""
+    link = {
+        "from": "a",
+        "to": "b",
+        "rate": "10Mbps",
+        "delay": "10ms",
+        "queue": {"aqm": "codel", "limit": "100p"},
+    }
+    flow = {"name": "large", "from": "a", "to": "b", "transport": {"tcp": "linux"}}
+    population = {**flow, "arrivals": {"every": "15s"}, "sizes": {"constant": "100MB"}}
+    with pytest.warns(perhop.errors.PerhopWarning, match="more and more of them are open"):
+        found = perhop.run({"duration": "20s", "links": {"up": link}, "flows": [population]}, runs=3)
+    row = json.loads(found.json())["populations"][0]
+    assert (row["unfinished"], row["completion_mean_s"], row["completion_p50_s"]) == (1, None, None)
 
 
 def test_the_product_limit_by_hand() -> None:

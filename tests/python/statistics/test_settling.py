@@ -227,6 +227,19 @@ def test_how_it_is_found_depends_on_the_scenario_alone(first: dict[str, Any]) ->
     assert dict(zip(measured.names, measured.values, strict=True))[WARMUP] == found.seconds
 
 
+def test_a_word_that_is_no_duration_says_what_may_stand_there(first: dict[str, Any]) -> None:
+    with pytest.raises(ScenarioError, match="`Auto` has no number; write a duration such as 48ms, or auto"):
+        run({**first, "warmup": "Auto"})
+
+
+def test_warnings_keep_their_place_beside_another_warm_up(tmp_path: Path) -> None:
+    """A line of the file, though the scenario with another warm-up has none."""
+    text = (EXAMPLES / "first.toml").read_text().replace("count = 8,", 'count = 8, start = "70s",')
+    (tmp_path / "late.toml").write_text(text)
+    with pytest.warns(PerhopWarning, match=r"late\.toml:5: flows\[1\]\.start: "):
+        run(tmp_path / "late.toml", runs=1, warmup="1s")
+
+
 def test_the_engine_is_given_a_number(first: dict[str, Any]) -> None:
     """A warm-up that nobody has looked for is not taken as none."""
     with pytest.raises(ScenarioError, match="warmup: `auto` has not been found"):
@@ -296,14 +309,15 @@ def test_the_whole_run_counts_where_there_is_no_one_steady_state(first: dict[str
 
 def test_what_would_end_behind_the_run_does_not_end(first: dict[str, Any]) -> None:
     """A `stop` at or behind the end, a volume beyond what a link of 10 Mbit/s or an access link carries in
-    20 s, and flows of a population, which begin and end all the time.
+    20 s, or beyond what any of ten flows gets of it, and flows of a population, which begin and end all the
+    time.
     """
     slow = {"volume": "1MB", "access": {"rate": "390kbps", "delay": "1ms"}}
-    for keys in ({"stop": "20s"}, {"volume": "26MB"}, slow):
+    for keys in ({"stop": "20s"}, {"volume": "26MB"}, {"volume": "8MB"}, slow):
         stays = run({**first, "flows": [{**flow, **keys} for flow in first["flows"]]}, runs=1).warm_up
         assert stays is not None
         assert stays.settles, keys
-    ends = run({**first, "flows": [{**flow, "volume": "25MB"} for flow in first["flows"]]}, runs=1).warm_up
+    ends = run({**first, "flows": [{**flow, "volume": "2MB"} for flow in first["flows"]]}, runs=1).warm_up
     assert ends is not None
     assert "ends with its volume" in ends.why
     every = {**first["flows"][1], "count": 1, "arrivals": {"every": "7s"}, "sizes": {"constant": "20kB"}}
@@ -317,6 +331,33 @@ def test_a_run_in_which_no_flow_begins_says_so(first: dict[str, Any]) -> None:
     with pytest.warns(PerhopWarning, match="never begin"):
         found = run(never, runs=1).warm_up
     assert found == warming.WarmUp(0.0, settles=False, why="no flow begins within it")
+
+
+def test_more_and_more_open_flows_do_not_settle() -> None:
+    """Of the capacity 105 % come: each run has more open flows in its second half, whatever waits."""
+    queue = {"aqm": "drop-tail", "limit": "100p"}
+    link = {"from": "a", "to": "b", "rate": "10Mbps", "delay": "10ms", "queue": queue}
+    flow = {
+        "name": "v",
+        "from": "a",
+        "to": "b",
+        "transport": {"tcp": "linux"},
+        "sizes": {"constant": "100kB"},
+    }
+
+    def found(load: float) -> warming.WarmUp:
+        arrivals = {"arrivals": {"load": load}}
+        scenario = {"duration": "100s", "links": {"up": link}, "flows": [{**flow, **arrivals}]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it is an overload, as the scenario's check says
+            warm_up = run(scenario, runs=1).warm_up
+        assert warm_up is not None
+        return warm_up
+
+    over = found(1.05)
+    assert (over.settles, over.seconds) == (False, 50)
+    assert "the number of open flows of `v` has not settled" in over.why
+    assert found(0.5).settles
 
 
 def test_rare_losses_are_bounded_by_waits_only_in_a_steady_state(tmp_path: Path) -> None:

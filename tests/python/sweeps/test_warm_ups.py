@@ -39,20 +39,35 @@ def _found(*seconds: float) -> list[Found]:
             (10.0, 2.5, 10.0),
             [
                 f"{SAID} point that sets none: 2.5 to 10 s; set one `warmup` where they should not differ.",
-                f"{HALF}2 of 4 points: limit = 0p, limit = 2p.",
+                f"{HALF}2 of 4 points (limit = 0p, limit = 2p).",
             ],
         ),
         (
             (10.0,) * 4,
             [
                 f"{SAID} point that sets none: 10 s.",
-                f"{HALF}4 of 4 points: limit = 0p, limit = 1p, limit = 2p, ….",
+                f"{HALF}4 of 4 points (limit = 0p, limit = 1p, limit = 2p, …).",
             ],
         ),
     ],
 )
 def test_sentences(seconds: tuple[float, ...], said: list[str]) -> None:
     assert list(sentences(_found(*seconds), 4, "point")) == said
+
+
+def test_where_the_whole_run_counts_is_named_with_the_reason(tmp_path: Path) -> None:
+    flows = [*FLOWS, {**FLOWS[0], "name": "late", "count": 1}]
+    plan = {"runs": 2, "metrics": ["links.uplink.loss"], "grid": {"flows.late.start": ["0s", "6s"]}}
+    done = perhop.sweep({**plan, "scenario": {**SCENARIO, "flows": flows}}, store=tmp_path / "store")
+    said = (
+        "The whole run counts at 1 of 2 points (flows.late.start = 6s), as flows of `late` begin behind its "
+        "first quarter."
+    )
+    assert said in " ".join(done.text().split())
+    early, late = json.loads(done.json())["points"]
+    assert "why" not in early
+    assert (late["warmup_s"], late["settles"]) == (0, False)
+    assert late["why"] == "flows of `late` begin behind its first quarter"
 
 
 def _sentence(text: str) -> str:

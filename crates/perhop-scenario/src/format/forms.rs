@@ -105,7 +105,9 @@ impl<'de> Deserialize<'de> for Warmup {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Value::deserialize(deserializer)? {
             Value::String(text) if text == AUTO => Ok(Self::Auto),
-            other => Duration::deserialize(other).map(Self::Lasts).map_err(de::Error::custom),
+            other => Duration::deserialize(other)
+                .map(Self::Lasts)
+                .map_err(|error| de::Error::custom(format!("{error}, or {AUTO}"))),
         }
     }
 }

@@ -269,9 +269,11 @@ impl Flow {
     /// Does what is due at the sender, or by its application. [`transmit`](Self::transmit) comes next.
     pub(crate) fn wake_sender(&mut self, now: Instant) {
         if now >= self.rare.start {
-            self.rare.started = Some(self.rare.start);
-            self.rare.start = Instant::NEVER;
-            self.sender.start(now);
+            let start = std::mem::replace(&mut self.rare.start, Instant::NEVER);
+            if start < self.rare.stops {
+                self.rare.started = Some(start);
+                self.sender.start(now);
+            }
         }
         if now >= self.rare.stop {
             self.rare.stop = Instant::NEVER;

@@ -65,9 +65,11 @@ pub enum Ending {
     Stuck,
     /// Copies with other random numbers do what their originals do.
     Unvaried,
+    /// The search for more levels takes too many events.
+    GivenUp,
 }
 
-/// Finds levels for a goal.
+/// Finds levels for a goal, as far as it comes with so many events.
 ///
 /// # Errors
 /// See [`Unsplit`].
@@ -88,7 +90,10 @@ pub fn pilot(
     let warmup = search.rule.window.0;
     search.follow(&mut begin, warmup, |_, _| true)?;
     let mut levels = Vec::new();
-    let ending = search.levels(&begin, &mut levels)?;
+    let ending = match search.levels(&begin, &mut levels) {
+        Err(Unsplit::TooMany { .. }) => Ending::GivenUp,
+        found => found?,
+    };
     levels.retain(|level| level.trials > 1);
     Ok(Pilot { levels, ending, events: search.events })
 }
