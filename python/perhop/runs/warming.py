@@ -25,6 +25,7 @@ from perhop.runs.extent import workers
 from perhop.runs.parallel import parallel_map
 from perhop.scenario.traces import traces
 from perhop.scenario.warmup import AUTO, duration_ns, with_warmup
+from perhop.show.numbers import NOISE
 from perhop.statistics.settling import LEVEL, settled_from
 
 SEEDS = range(1, 6)
@@ -205,7 +206,7 @@ class _Search:
                 self._changed.notify_all()
             raise
         with self._changed:
-            if self._ends is not None and _completes(run, json.loads(self._text)):
+            if self._ends is not None and _has_ended(run, json.loads(self._text)):
                 self._found = WarmUp(0.0, settles=False, why=self._ends)
             else:
                 self._sampled[seed] = sampled
@@ -278,11 +279,12 @@ def _ends_with_volume(scenario: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _completes(run: Run, scenario: Mapping[str, Any]) -> bool:
-    """Whether a flow with a volume has sent it in a run."""
+def _has_ended(run: Run, scenario: Mapping[str, Any]) -> bool:
+    """Whether a flow with a volume has sent it before the end of a run; all of it need not have arrived."""
     groups = [n for n, one in enumerate(scenario["flows"]) if "volume" in one and not one.get("arrivals")]
-    completed = ~np.isnan(np.asarray(run.raw["flows"]["completion_s"], dtype=float))
-    return bool((completed & np.isin(run.flows("group"), groups)).any())
+    begun, active = (np.asarray(run.raw["flows"][name], dtype=float) for name in ("started_s", "active_s"))
+    ended = begun + active < (1 - NOISE) * run.raw["duration_s"]
+    return bool((ended & np.isin(run.flows("group"), groups)).any())
 
 
 def _may_be_sent(group: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:

@@ -326,6 +326,16 @@ def test_what_would_end_behind_the_run_does_not_end(first: dict[str, Any]) -> No
     assert "last flows begin" not in found.why
 
 
+def test_a_volume_that_is_sent_ends_though_not_all_of_it_arrives(first: dict[str, Any]) -> None:
+    """RAP repairs no losses."""
+    rap = {**first["flows"][1], "count": 1, "transport": {"rap": "aimd"}, "volume": "200kB"}
+    link = {**first["links"]["uplink"], "rate": "500kbps", "queue": {"aqm": "drop-tail", "limit": "5p"}}
+    found = run({**first, "links": {"uplink": link}, "flows": [rap]}, runs=1)
+    assert found.flows["completion_s"].is_null().all()
+    assert found.warm_up is not None
+    assert found.warm_up.why == "the traffic of `best effort` ends with its volume"
+
+
 def test_a_run_in_which_no_flow_begins_says_so(first: dict[str, Any]) -> None:
     never = {**first, "flows": [{**flow, "start": "20s"} for flow in first["flows"]]}
     with pytest.warns(PerhopWarning, match="never begin"):
