@@ -36,6 +36,7 @@ PLACES: dict[str, tuple[str | int, ...]] = {
 VALUES = re.compile(
     r"whole number|too large|above zero|between 0 and 1|at most 100 %|min .* is above max"
     r"|ends before it begins|is not a queue size; write whole packets|sends nothing|at least 1p|at least 1ms"
+    r"|must end before the run does"
     r"|write rising fills|it must not fall"
     r"|windows are first sampled|no flow begins|flows would begin|write min/max/max_p.*"
     r"|a segment|segments fit in|from 1p to|above 0"
@@ -219,6 +220,7 @@ def test_no_quantity_is_left_out() -> None:
 @example("101%")
 @example("0.5p")
 @example("500 kB\n")
+@example("10s")
 @example("measured")
 def test_parser_and_schema_accept_the_same_texts(name: str, text: str) -> None:
     why = refusal(PLACES[name], text)
