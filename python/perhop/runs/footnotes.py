@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from perhop.measures import catalog, finite_flows, flow_table, naming
+from perhop.measures.run import Run
 from perhop.plurals import lasting
 from perhop.runs import budget, observing, populations
 from perhop.runs.result import Result
@@ -47,13 +48,16 @@ def counted(result: Result, heads: Collection[str], *, by_default: bool) -> str:
 def _are_alike(result: Result) -> bool:
     """Whether all runs had the same events and carried the same."""
     first, *others = result.runs
-    queues = [[link["mean_queue_packets"] for link in run.raw["links"]] for run in result.runs]
     return result.engine is not None and all(
         run.raw["events"] == first.raw["events"]
-        and queues.count(queues[0]) == len(queues)
+        and _mean_queues(run) == _mean_queues(first)
         and (run.flows("delivered_bytes") == first.flows("delivered_bytes")).all()
         for run in others
     )
+
+
+def _mean_queues(run: Run) -> list[float]:
+    return [link["mean_queue_packets"] for link in run.raw["links"]]
 
 
 def _how(result: Result) -> str:

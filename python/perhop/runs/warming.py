@@ -272,9 +272,9 @@ def _whole_run_of(group: Mapping[str, Any], scenario: Mapping[str, Any]) -> str 
 
 
 def _ends_with_volume(scenario: Mapping[str, Any]) -> str | None:
-    """The sentence that says which traffic may end with its volume; None if none can."""
+    """The sentence that says which traffic may end with its volume; None where no flow has one."""
     for group in scenario["flows"]:
-        if "volume" in group and not group.get("arrivals") and _may_be_sent(group, scenario):
+        if "volume" in group and not group.get("arrivals"):
             return f"the traffic of `{group['name']}` ends with its volume"
     return None
 
@@ -285,19 +285,6 @@ def _has_ended(run: Run, scenario: Mapping[str, Any]) -> bool:
     begun, active = (np.asarray(run.raw["flows"][name], dtype=float) for name in ("started_s", "active_s"))
     ended = begun + active < (1 - NOISE) * run.raw["duration_s"]
     return bool((ended & np.isin(run.flows("group"), groups)).any())
-
-
-def _may_be_sent(group: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
-    """Whether the fastest link, or the flow's own access link, could carry its volume within the run."""
-    links = [spec for link in scenario["links"].values() for spec in (link, link.get("reverse") or {})]
-    rates = [_engine.quantity("rate", spec["rate"])[0] for spec in links if "rate" in spec]
-    if not rates or "topology" in scenario:
-        return True
-    fastest = max(rates)
-    if "rate" in (access := group.get("access") or {}):
-        fastest = min(fastest, _engine.quantity("rate", access["rate"])[0])
-    volume, _ = _engine.quantity("size", group["volume"])
-    return bool(8e9 * volume <= fastest * duration_ns(scenario))
 
 
 def _last_start_ns(group: Mapping[str, Any], scenario: Mapping[str, Any]) -> int:
